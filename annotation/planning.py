@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
@@ -185,8 +186,7 @@ def plan(
     where it does not; NaN where it has too few pairs or ratings for any); width (of the 95% interval, in points of the
     scale or as a share; NaN where there is none); used (pairs complete by the decision); answers, ratings, hours and
     dollars (of the whole study, controls and repeats included, with a crowd platform's fees and without bonuses; an
-    answer is one rater's to one pair, a rating that to one required question). They are those of a sample for which
-    the texts suffice (`annotation.crowd.tally`).
+    answer is one rater's to one pair, a rating that to one required question; NaN where the texts give fewer pairs).
     Raises StudyError where a verdict of the study could never be reached, and for a mean
     that ratings on the study's scale cannot have, ValueError for sizes that are none and campaigns below 1.
 
@@ -210,8 +210,8 @@ def planned(
     assumed: Mapping[str, float],
     campaigns: int,
     seed: int | None,
-) -> tuple[pd.DataFrame, Mapping[tuple[int, int], Tally]]:
-    """Return `plan` of a study whose texts are read, and what each size, and the study's own, asks for.
+) -> tuple[pd.DataFrame, Tally, int]:
+    """Return `plan` of a study whose texts are read, what its own size asks for, and the most pairs that texts give.
 
     Raises as `plan`.
     """
@@ -226,7 +226,8 @@ def planned(
     seed = study.sample.seed if seed is None else seed
     refuse_unreachable(study, expected.texts, f"{study.file}: ")
     verdicts = {pairs: verdict_sizes(study, expected.texts, pairs) for pairs, _ in sizes}
-    asked_by_size = tallies(expected, [*sizes, (study.sample.pairs, study.raters.per_pair)])
+    own = study.sample.pairs, study.raters.per_pair
+    asked_by_size, numbers = tallies(expected, [*sizes, own])
     rows = []
     for (rule, of_rule), (pairs, raters) in itertools.product(zip(rules, tried, strict=True), dict.fromkeys(sizes)):
         of_verdict = min(size.pairs for size in verdicts[pairs] if not rule.pools or size.pool in rule.pools)
@@ -237,22 +238,30 @@ def planned(
             generator = stream(seed, "plan", str(pairs), str(raters), f"{mean:g}", *in_stream)
             prospect = outlook(rule_design, variation, (of_verdict, raters), mean, campaigns, generator)
             tally = asked_by_size[pairs, raters]
-            numbers = {"answers": tally.answers, "ratings": tally.ratings}
-            costs = {**numbers, "hours": tally.hours, "dollars": tally.cost / 100}
+            costs = {"answers": tally.answers, "ratings": tally.ratings}
+            costs |= {"hours": tally.hours, "dollars": tally.cost / 100}
+            costs = costs if numbers[pairs] == pairs else dict.fromkeys(costs, math.nan)
             size = {"pairs": pairs, "verdict_pairs": of_verdict}
             rows.append({"rule": words, **asdict(prospect), **size, "right": prospect.right(rule), **costs})
-    return pd.DataFrame(rows, columns=COLUMNS), asked_by_size
+    return pd.DataFrame(rows, columns=COLUMNS), asked_by_size[own], max(numbers.values())
 
 
-def tallies(expected: ExpectedSample, sizes: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Tally]:
-    """Return what samples of these sizes (pairs of each transformation, raters of each pair) ask of people."""
+def tallies(
+    expected: ExpectedSample, sizes: Sequence[tuple[int, int]]
+) -> tuple[dict[tuple[int, int], Tally], dict[int, int]]:
+    """Return what samples of these sizes (pairs of each transformation, raters of each pair) ask of people.
+
+    Returns also, for each of these numbers of pairs, how many the transformation with the fewest texts has.
+    """
     drawn = {pairs: expected.draw(pairs) for pairs in dict.fromkeys(pairs for pairs, _ in sizes)}
-    return {
+    by_size = {
         (pairs, raters): counted(
             expected.study, expected.rubric, [*drawn[pairs].pairs, *drawn[pairs].controls], raters=raters
         )
         for pairs, raters in sizes
     }
+    names = {pairs: Counter(pair.transformation for pair in drawing.pairs) for pairs, drawing in drawn.items()}
+    return by_size, {pairs: min(numbers[name] for name in expected.study.kinds) for pairs, numbers in names.items()}
 
 
 def planned_rules(design: Design) -> Sequence[RuleSpec]:

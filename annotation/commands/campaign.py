@@ -33,6 +33,7 @@ from annotation.page.training import read_items
 from annotation.preview import FILE as PREVIEW
 from annotation.preview import write_preview
 from annotation.questions.wordings import addressed_lines
+from annotation.ratings.answers import answers_line
 from annotation.ratings.decisions import decide, review_text, waiting_text, withdraw
 from annotation.records import Decision
 from annotation.rounds import put_out, take_in
@@ -282,7 +283,7 @@ def collect_answers(  # noqa: PLR0913  # a command's options
         noted = {"csv": str(csv), "sheet": sheet, "columns": columns}  # the next step names them
         with stage(study, "collect", shown_files(study.folder), collected_files(study.folder), noted):
             named_columns = columns_of(asked_rubric(records).asked(), columns)
-            ratings = collect_csv(study, home, csv, named_columns, sheet=sheet, replace=replace, say=print)
+            collect_csv(study, home, csv, named_columns, sheet=sheet, replace=replace, say=print)
     elif archive:
         collect_archive(study, home, archive, replace=replace)
         return options
@@ -296,13 +297,8 @@ def collect_answers(  # noqa: PLR0913  # a command's options
             offer = f"`{study.command('publish')}`, or for a crowd `{study.command('crowd plan')}`"
             raise StudyError(f"{study.name}: nobody was asked yet; first {offer}")
         with connect(home, existing=True) as argilla:
-            ratings = take_in(study, home, argilla, replace=replace)
-    answers = ratings.drop_duplicates(["pair_id", "rater_id"])  # a rating for each question or candidate
-    counts = answers["status"].value_counts()
-    parts = ", ".join(f"{counts.get(status, 0):,} {status}" for status in ("submitted", "draft", "discarded"))
-    simulated = f", {int(answers['simulated'].sum()):,} of them simulated" if answers["simulated"].any() else ""
-    number = f"{count(len(ratings), 'rating')} in {count(len(answers), 'answer')}"
-    print(f"{study.name}: {number} ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
+            take_in(study, home, argilla, replace=replace)
+    print(f"{study.name}: {answers_line(CampaignRecords(study))} -> {study.folder / 'ratings.parquet'}")
     return options
 
 

@@ -11,8 +11,10 @@ import pandas as pd
 from cyclopts import Parameter
 
 from annotation.apart import least_difference, originals_needed
+from annotation.campaign.records import PAIRS as PAIRS_FILE
 from annotation.campaign.rubric import load_rubric
-from annotation.crowd.tally import fee_of, platform_of
+from annotation.crowd.summary import whole_tally
+from annotation.crowd.tally import Tally, fee_of, platform_of
 from annotation.options import CampaignOptions
 from annotation.planning import (
     PAIRS,
@@ -22,8 +24,11 @@ from annotation.planning import (
     tallies,
 )
 from annotation.sampling.expected import ExpectedSample
+from annotation.sampling.sample import mismatch
 from annotation.statistics.summaries import Design
+from annotation.status.progress import stages_of
 from annotation.variation import StudyVariations
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import in_words
 from annotation.verdicts.systems import asked, questions_of
 from generation.datasets.loading import iter_datasets
@@ -43,6 +48,7 @@ def _deviation(value: str) -> float:
 
 
 _NONE = "–"
+_PRICES = {"answers": 0, "hours": 1, "dollars": 0}  # columns, with their digits
 Deviation = Annotated[float, reads(_deviation), Parameter(metavar="SD")]
 
 
@@ -106,7 +112,11 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
     sizes = sizes_asked(study_size, planning, by_blocks=by_blocks)
     seed = study.sample.seed if planning.seed is None else planning.seed
     expected = ExpectedSample.of(study, rubric)
-    outlooks, tallies_of = planned(expected, sizes, planning.means, planning.given, planning.campaigns, seed)
+    assumed = planning.means, planning.given, planning.campaigns, seed
+    outlooks, asked_for, there_are = planned(expected, sizes, *assumed)
+    if (drawn := drawn_tally(study)) is not None:
+        asked_for, own = drawn, (outlooks["pairs"] == study_size[0]) & (outlooks["raters"] == study_size[1])
+        outlooks.loc[own, list(_PRICES)] = [drawn.answers, drawn.hours, drawn.cost / 100]
     systems, variations, tables = systems_of(study), StudyVariations(study, design, planning.given), []
     ends = study.raters.blocks[-1:]  # with blocks, no more pairs are rated
     for part in planned_rules(design):
@@ -129,7 +139,8 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
         "item": item,
         "of_study": study_size if sizes[0] == study_size else None,
         "unread": expected.unread,
-        "asked": tallies_of[study_size],
+        "asked": asked_for,
+        "there_are": there_are if outlooks["answers"].isna().any() else None,
         "fees": "with the platform's fees"
         if fee_of(study, platform_of(study))(100, 1)
         else "without a platform's fees",
@@ -142,6 +153,15 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
         "extra": {n: share for n, share in EXTRA_PAY.items() if n in study.kinds},
     }
     return templates.text("annotation/plan.jinja", facts)
+
+
+def drawn_tally(study: Study) -> Tally | None:
+    """Return what the sample asks of people; None unless it is drawn as the study says now, for its own raters."""
+    evidence = Evidence(study)
+    if not evidence.has(PAIRS_FILE) or not evidence.offered:
+        return None
+    stages = stages_of(evidence, evidence.manifest, mismatch(evidence, evidence.shown))
+    return whole_tally(evidence) if stages["sample"].state == "done" else None
 
 
 def systems_of(study: Study) -> int:
@@ -182,7 +202,7 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
             ends, prices = dict.fromkeys(f"{n:,.0f}" if n <= most else _NONE for n in needed), [_NONE] * 3
             if needed[1] <= most:
                 size = (int(needed[1]), raters)
-                tally = tallies(expected, [size])[size]
+                tally = tallies(expected, [size])[0][size]
                 prices = [f"{tally.answers:,}", f"{tally.hours:.1f}", f"{tally.cost / 100:,.0f}"]
             rows.append([name, str(raters), " to ".join(ends), *prices])
     table = columns(["Question", "Raters", "Originals", "Answers", "Hours", "Dollars"], rows)
@@ -252,9 +272,7 @@ def _table(
                 "–" if math.isnan(last["width"]) else f"{last['width']:.2f}",
                 *([number(apart[int(last["pairs"]), int(last["raters"])])] if apart else []),
                 *([f"{group['used'].min():.0f} to {group['used'].max():.0f}"] if by_blocks else []),
-                f"{last['answers']:,.0f}",
-                f"{last['hours']:.1f}",
-                f"{last['dollars']:,.0f}",
+                *(_NONE if math.isnan(last[name]) else f"{last[name]:,.{digits}f}" for name, digits in _PRICES.items()),
             ]
         )
     return columns([*header, "Answers", "Hours", "Dollars"], rows)

@@ -66,12 +66,12 @@ def make_batches(
                 queue, part, _dealt(spare.get(queue, []), part, (wanted, 1), groups[queue]), groups[queue], pilot=True
             )
             for queue in _pilot_queues(unused, tried, pilot, study.called)
-            for part in _split(unused[queue], pilot, groups[queue], evenly=False)[:1]
+            for part in _split(unused[queue], pilot, groups[queue])[:1]
         ]
     batches = []
     for queue, queue_pairs in unused.items():
-        parts = _split(queue_pairs, study.sample.batch, groups[queue])
         rest = spare.get(queue, [])
+        parts = _split(queue_pairs, study.sample.batch, groups[queue], rest)
         for number, part in enumerate(parts):
             part_controls = _dealt(rest, part, (wanted, len(parts) - number), groups[queue])
             rest = [control for control in rest if control not in part_controls]
@@ -102,16 +102,24 @@ def _pilot_queues(
     return [max(queues, key=lambda queue: min(pilot, len(unused[queue]))) for queues in groups]
 
 
-def _split(pairs: Sequence[Pair], size: int, groups: Mapping[str, str], *, evenly: bool = True) -> list[list[Pair]]:
-    """Split pairs into as few parts of at most `size` as possible, evenly; or (not `evenly`) fill the first part.
+def _split(
+    pairs: Sequence[Pair], size: int, groups: Mapping[str, str], controls: Sequence[Pair] | None = None
+) -> list[list[Pair]]:
+    """Split pairs into as few parts of at most `size` as possible: fill the first, or split evenly with `controls`.
 
+    Then each part has as many pairs that are repeated among the controls, too.
     The records of a group in `groups` stay together, because one worker compares their candidates; a group larger than
     `size` is a part by itself.
     """
     together = _together(pairs, groups)
     most = max(1, size // max(map(len, together), default=1))  # groups of a queue are of one size
     number = -(-len(together) // most)
-    parts = [together[start::number] if evenly else together[start * most :][:most] for start in range(number)]
+    if controls is None:
+        parts = [together[start * most :][:most] for start in range(number)]
+    else:
+        repeated = {control.repeats for control in controls}
+        together.sort(key=lambda group: group[0].pair_id not in repeated)
+        parts = [together[start::number] for start in range(number)]
     return [[pair for group in part for pair in group] for part in parts]
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,6 +31,7 @@ from annotation.crowd import pay
 from annotation.crowd.batches import Batch, make_batches
 from annotation.crowd.ledger import BatchOffer, Ledger, SubmissionReview, Work, refuse_lost_batches
 from annotation.crowd.operations import EXTENDED, Kind, Operation
+from annotation.crowd.places import BatchPlaces, places_of
 from annotation.crowd.platform import NoMoneyError, Offer, Platform, PlatformOffer, RefusedError, crowd_of
 from annotation.ratings.decisions import decide, note_again
 from annotation.verdicts.evidence import Evidence, write_looks
@@ -92,22 +93,6 @@ def next_batches(records: Evidence, mode: Mode, offered: Sequence[BatchOffer], p
         )
         for batch in make_batches(study, pairs, controls, batches, pilot)
     ]
-
-
-def places_wanted(records: CampaignRecords, ledger: Ledger) -> dict[str, int]:
-    """Return the offers that lack workers, and the places each needs: one more for each rejected or excluded worker.
-
-    Closed offers are left alone.
-    """
-    excluded, wanted, works_on = excluded_raters(records.decided), dict[str, int](), ledger.work_by_batch()
-    places, closed = {offer.batch.batch_id: offer.places for offer in ledger.offered()}, ledger.closed()
-    for batch_id in [posted.subject for posted in ledger.operations("post", state="done")]:
-        works = works_on[batch_id]
-        lost = sum(_valid(work) and work.pseudonym in excluded for work in works)
-        if batch_id not in closed and sum(map(_valid, works)) - lost < places[batch_id]:
-            rejected = sum(work.submission.state == "rejected" for work in works)
-            wanted[batch_id] = places[batch_id] + lost + rejected
-    return wanted
 
 
 def most_open(spec: CrowdSpec, batches: int) -> int:
@@ -262,11 +247,10 @@ class CrowdCampaign:
         states = {batch_id: self.platform.posted(key) for batch_id, key in self.posted_ids().items()}
         for batch_id in [batch_id for batch_id, state in states.items() if state.open]:
             self.platform.restore(self.offer(batch_id))
-        lost_work = self.lost_work()
         try:
-            extended, troubles, stopped = self._offer(offered, states, lost_work)
+            extended, troubles, stopped = self._offer(offered, states)
         finally:
-            self._note_replaced(lost_work)
+            self._note_replaced()
         ids = self.posted_ids()
         waiting = len(offered) - len(ids)
         return Launch(len(ids) - len(states), len(extended), self._open(ids), waiting, stopped, tuple(troubles))
@@ -302,43 +286,25 @@ class CrowdCampaign:
             except StudyError as error:
                 raise StudyError(f"batch {offer.batch.batch_id}: {error}; nothing was offered") from None
 
-    # Work of excluded workers: other workers do it again, paid from the remaining money; the answers stay
+    def places(self) -> Mapping[str, BatchPlaces]:
+        """Return the places of each batch."""
+        batches = places_of(self.ledger, excluded_raters(self.records.decided), self.platform, self.spec)
+        return {batch.offer.batch.batch_id: batch for batch in batches}
 
-    def _excluded(self) -> dict[str, list[Work]]:
-        """Return the work of excluded raters, by batch."""
-        excluded, works = excluded_raters(self.records.decided), defaultdict[str, list[Work]](list)
-        for work in self.ledger.work():
-            if work.pseudonym in excluded:
-                works[work.batch_id].append(work)
-        return works
-
-    def lost_work(self) -> dict[str, list[Work]]:
-        """Return excluded workers' unrejected work by batch; [] for other batches."""
-        excluded = self._excluded()
-        unrejected = {key: [work for work in works if _valid(work)] for key, works in excluded.items()}
-        return defaultdict(list, {key: works for key, works in unrejected.items() if works})
-
-    def _replaced(self, batch_id: str) -> int:
-        """Return how many places of a batch have money reserved to replace excluded workers."""
-        extensions = [extension for extension in self.ledger.extensions(batch_id) if extension.state != "refused"]
-        return max((int(extension.details.get("lost", 0)) for extension in extensions), default=0)
-
-    def _note_replaced(self, lost_work: Mapping[str, Sequence[Work]]) -> None:
+    def _note_replaced(self) -> None:
         """Record which answers are asked for again; the ledger has them, even if an earlier command was killed."""
-        pairs = {offer.batch.batch_id: offer.batch.pair_ids for offer in self.ledger.offered()}
-        paid = [(key, works) for key, works in lost_work.items() if len(works) <= self._replaced(key)]
-        closed = self.ledger.closed()
-        for key, works in self.ledger.work_by_batch().items():  # whose places are open again
-            rejected = [work for work in works if work.submission.state == "rejected"]
-            reserved = self.ledger.reserved(key) - self.offer(key).places - len(lost_work[key]) if rejected else 0
-            if rejected and key not in closed and (self.platform.refills or len(rejected) <= reserved):
-                paid.append((key, rejected))
-        answers = [(pair, work.pseudonym) for key, works in paid for work in works for pair in pairs[key]]
+        answers = []
+        for batch in self.places().values():
+            again = batch.lost if len(batch.lost) <= batch.replaced else []
+            reserved = batch.reserved - batch.offer.places - len(batch.lost)
+            if not batch.closed and (self.platform.refills or len(batch.rejected) <= reserved):
+                again += batch.rejected  # whose places are open again
+            answers += [(pair_id, work.pseudonym) for work in again for pair_id in batch.offer.batch.pair_ids]
         note_again(self.records, answers)
         self.reopen()
 
     def _offer(
-        self, offers: Sequence[BatchOffer], states: Mapping[str, PlatformOffer], lost_work: Mapping[str, Sequence[Work]]
+        self, offers: Sequence[BatchOffer], states: Mapping[str, PlatformOffer]
     ) -> tuple[list[str], list[str], str]:
         """Open offers again and post the next batches, but no more than a worker's share allows.
 
@@ -347,18 +313,23 @@ class CrowdCampaign:
         existing = self.ledger.offered_anywhere()
         to_come = next_batches(self.records, self.platform.mode, existing)
         may_open = most_open(self.spec, len(existing) + len(to_come)) - sum(state.open for state in states.values())
-        extended, troubles, short = list[str](), list[str](), self._short(states)
+        places, extended, troubles = self.places(), list[str](), list[str]()
+        short = [batch_id for batch_id in states if places[batch_id].short]
         ended = [batch_id for batch_id in short if not states[batch_id].open]
         opening = [*ended, *(offer.batch.batch_id for offer in offers if offer.batch.batch_id not in states)]
         opening = opening[: max(0, may_open)]
         if opening:
             self._keep_out(may_open - len(opening))
-        for worker in sorted({work.submission.worker for works in self._excluded().values() for work in works}):
+        works, excluded = self.ledger.work(), excluded_raters(self.records.decided)
+        for worker in sorted({work.submission.worker for work in works if work.pseudonym in excluded}):
             self.do("keep_out", worker)  # their further work would be paid but not count
+        again = [
+            key for key in short if key in opening or (states[key].open and places[key].reserved < places[key].wanted)
+        ]
         try:
-            for batch_id in [batch_id for batch_id in short if states[batch_id].open or batch_id in opening]:
+            for batch_id in again:
                 with _noting_refusals(troubles):
-                    if self._extend(states[batch_id], batch_id, short[batch_id], len(lost_work[batch_id])):
+                    if self._extend(states[batch_id], places[batch_id]):
                         extended.append(batch_id)
             for offer in [self.offer(batch_id) for batch_id in opening if batch_id not in states]:
                 with _noting_refusals(troubles, but=NoMoneyError):  # the other batches would fail, too
@@ -375,19 +346,13 @@ class CrowdCampaign:
             if batches > most_done:
                 self.do("keep_out", worker)
 
-    def _short(self, states: Mapping[str, PlatformOffer]) -> dict[str, int]:
-        """Return the offers that ended too early or have too few places, and the places each needs."""
-        wanted, reserved = places_wanted(self.records, self.ledger), self.ledger.reserved
-        return {key: places for key, places in wanted.items() if not states[key].open or reserved(key) < places}
-
-    def _extend(self, posted: PlatformOffer, batch_id: str, places: int, redo: int) -> bool:
-        """Open an offer again to `places` workers, `redo` of them for lost work; return whether anything changed."""
-        earlier = self._replaced(batch_id) if self.platform.refills else self.ledger.reserved(batch_id)
-        more = max(0, (redo if self.platform.refills else places) - earlier)
+    def _extend(self, posted: PlatformOffer, batch: BatchPlaces) -> bool:
+        """Open an offer again, to as many workers as it needs in all; return whether anything changed."""
+        batch_id, places, redo = batch.offer.batch.batch_id, batch.wanted, len(batch.lost)
         # A finished extension is not repeated; an offer that lacks workers again gets a new one.
-        done = sum(operation.state == "done" for operation in self.ledger.extensions(batch_id))
+        done = sum(operation.state == "done" for operation in batch.extensions)
         details = {"batch": batch_id, "posted": posted.posted_id, "places": places} | ({"lost": redo} if redo else {})
-        return self.do("extend", f"{batch_id}:{places}:{done}", self.unit_cost(batch_id) * more, details) == EXTENDED
+        return self.do("extend", f"{batch_id}:{places}:{done}", batch.unit * batch.unreserved, details) == EXTENDED
 
     def close(self) -> tuple[int, int]:
         """Let no further worker begin, and release the money of empty places; return (closed, cents released).
@@ -400,16 +365,11 @@ class CrowdCampaign:
         for batch_id, key in posted.items():
             self.do("close", batch_id, 0, {"batch": batch_id, "posted": key})
         self.refresh()
-        work = self.ledger.work_by_batch()
+        places = self.places()
         for batch_id, key in posted.items():
-            state = self.platform.posted(key)
-            if state.open or self.ledger.operation("release", batch_id):
+            if self.platform.posted(key).open or self.ledger.operation("release", batch_id):
                 continue
-            first = self.offer(batch_id).places + self._replaced(batch_id)
-            places = first if self.platform.refills else self.ledger.reserved(batch_id)
-            unpaid = ("returned", "rejected") if self.platform.refills else ("returned",)
-            used = sum(work.submission.state not in unpaid for work in work[batch_id])
-            cents = self.unit_cost(batch_id) * max(0, places - used)
+            cents = places[batch_id].unit * places[batch_id].empty
             self.do("release", batch_id, -cents)
             released += cents
         return len(posted), released
@@ -450,8 +410,3 @@ def _noting_refusals(troubles: list[str], but: type[RefusedError] | tuple[()] = 
         if isinstance(error, but):
             raise
         troubles.append(str(error))
-
-
-def _valid(work: Work) -> bool:
-    """Return whether work counts for its batch, decided or not."""
-    return work.submission.state not in ("rejected", "returned")

@@ -50,7 +50,6 @@ COUNTED = ("submitted", "approved", "rejected")  # a rejected worker's ratings s
 class Collection:
     """The result of collecting."""
 
-    ratings: pd.DataFrame  #: the sample's, of all sources
     new: int  #: submissions whose answers were read now
     troubles: Mapping[str, str]  #: submissions whose answers cannot be read, and why
 
@@ -77,8 +76,8 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     submissions = campaign.ledger.work()
     troubles = {work.submission.submission_id: work.trouble for work in submissions if work.trouble}
     if not campaign.name.counts:
-        return Collection(ratings[:0], new, troubles)
-    works = [work for work in submissions if work.answered and not work.trouble]
+        return Collection(new, troubles)
+    works = [work for work in submissions if work.collected]
     for batch_id in dict.fromkeys(work.batch_id for work in works):
         campaign.offer(batch_id)  # refuses a sample other than the offered one
     answers = defaultdict[str, list[Answer]](list)
@@ -94,7 +93,7 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     keep(campaign.records, source, parts, replace=replace, instead_of=REHEARSALS if parts and mode == "live" else ())
     campaign.reopen()
     finish(campaign)  # a rejected worker's ratings do not count, also where they were read only now
-    return Collection(campaign.records.ratings, new, troubles)
+    return Collection(new, troubles)
 
 
 def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = False) -> Collection:
@@ -118,8 +117,8 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
         answers += rated
     part = SourcePart(sha256(path.read_bytes()).hexdigest(), tuple(answers))
     parts, rehearsals = ({source: part}, REHEARSALS) if answers else ({}, ())
-    ratings = keep(records, source, parts, replace=replace, instead_of=rehearsals)
-    return Collection(ratings, len({(answer.rater_id, answer.batch) for answer in answers}), left_out)
+    keep(records, source, parts, replace=replace, instead_of=rehearsals)
+    return Collection(len({(answer.rater_id, answer.batch) for answer in answers}), left_out)
 
 
 def forget_rehearsal(study: Study, ledger: Ledger) -> int:
@@ -159,7 +158,7 @@ def _read(campaign: CrowdCampaign, rubric: Rubric) -> int:
     Unreadable answers are read again: a participant of Prolific may have gone on after submitting.
     """
     ledger = campaign.ledger
-    todo = [work for work in ledger.work() if work.submission.state in COUNTED and (not work.answered or work.trouble)]
+    todo = [work for work in ledger.work() if work.submission.state in COUNTED and not work.collected]
     for work in tqdm(todo, unit="submission", desc=f"[{campaign.name.label}] reading answers", disable=not todo):
         offer = campaign.offer(work.batch_id)
         try:

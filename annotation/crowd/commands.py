@@ -38,6 +38,7 @@ from annotation.crowd.platform import Opening, RefusedError, platform_class
 from annotation.crowd.prolific.workspaces import read_refused, release
 from annotation.crowd.rehearsal import REHEARSAL_FILE
 from annotation.options import CampaignOptions
+from annotation.ratings.answers import answers_line
 from annotation.sampling.sample import mismatch
 from annotation.server.home import Home
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
@@ -286,7 +287,7 @@ def show_campaign(*, options: CrowdOptions) -> None:
     Example: plumbline crowd status --study studies/mine.yaml
     """
     study = options.load()
-    summaries = summary.read_summaries(study)
+    summaries = summary.read_summaries(Evidence(study))
     if not summaries:
         refuse_lost_campaign(CampaignRecords(study), "live")
         print(f"{study.name}: no crowd campaign yet; see `{study.command('crowd plan')}`")
@@ -343,10 +344,8 @@ def collect_campaigns(
             if participants:
                 campaign.platform.confirm(participants)
             done = collecting.collect(campaign, replace=replace)
-            rated = f"{count(len(done.ratings), 'rating')} in all"
-            rated += " (a rehearsal: they count as simulated)" if name.mode == "sandbox" else ""
-            result = rated if name.counts else "of a test: no answer counts"
-            campaign.say(f"{count(done.new, 'submission')} read, {result}")
+            in_all = f"in all {answers_line(campaign.records)}" if name.counts else "of a test: no answer counts"
+            campaign.say(f"{count(done.new, 'submission')} read, {in_all}")
             for line in done.troubles.values():
                 campaign.say(f"cannot be read: {line}")
             if campaign.platform.after_collecting:
@@ -359,7 +358,7 @@ def collect_archive(study: Study, home: Home, archive: Path, *, replace: bool = 
         done = collecting.collect_archive(study, pseudonym_key(home), archive, replace=replace)
     print(
         f"{study.name}: {count(done.new, 'submission')} read from {archive},"
-        f" {count(len(done.ratings), 'rating')} in all"
+        f" in all {answers_line(CampaignRecords(study))}"
     )
     print("\n".join(f"  left out: {line}" for line in done.troubles.values()), end="\n" if done.troubles else "")
 

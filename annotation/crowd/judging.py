@@ -56,29 +56,30 @@ def cases(records: Evidence, ledger: Ledger) -> list[Case]:
     waiting = [work for work in works if work.submission.state == "submitted"]
     if not waiting:
         return []
-    rejected = {work.pseudonym for work in works if work.submission.state == "rejected"}
-    excluded = excluded_raters(records.decided)
+    about = {rater: f"worker: excluded ({reason})" for rater, reason in excluded_raters(records.decided).items()}
+    about |= {
+        work.pseudonym: "worker: another submission of this worker was rejected"
+        for work in works
+        if work.submission.state == "rejected"
+    }
     last = {review.submission_id: review for review in ledger.judgements()}
-    signs, ratings = records.signs, records.collected.plain_ratings
-    rated = set(zip(ratings["rater_id"], ratings["batch"], strict=True))
+    ratings = records.collected.plain_ratings
+    collected = set(zip(ratings["rater_id"], ratings["batch"], strict=True))
     if not ledger.campaign.counts:  # its answers are in the ledger alone
-        rated = {(work.pseudonym, work.batch_id) for work in works if work.answered and not work.trouble}
+        collected = {(work.pseudonym, work.batch_id) for work in works if work.collected}
     rewards = {offer.batch.batch_id: offer.reward for offer in ledger.offered()}
     waiting_cases = []
     for work in waiting:
-        worker_signs = tuple(sign for sign in signs if sign.rater_id == work.pseudonym)
-        reason = work.trouble or "its answers have not been collected yet (plumbline collect)"
-        against = _lines(worker_signs)
-        if (decision := last.get(work.submission.submission_id)) and decision.decision == "reject":
-            against.append(f"you: rejected it, which the platform refused ({decision.reason[:60]})")
-        if work.pseudonym in rejected:
-            against.append("worker: another submission of this worker was rejected")
-        elif work.pseudonym in excluded:
-            against.append(f"worker: excluded ({excluded[work.pseudonym]})")
-        if (work.pseudonym, work.batch_id) not in rated:
-            against.append(reason)
+        signs = tuple(sign for sign in records.signs if sign.rater_id == work.pseudonym)
+        against, review = _lines(signs), last.get(work.submission.submission_id)
+        if review is not None and review.decision == "reject":
+            against.append(f"you: rejected it, which the platform refused ({review.reason[:60]})")
+        if work.pseudonym in about:
+            against.append(about[work.pseudonym])
+        if (work.pseudonym, work.batch_id) not in collected:
+            against.append(work.trouble or "its answers have not been collected yet (plumbline collect)")
         hourly = pay.hourly(rewards[work.batch_id], work.submission.seconds)
-        waiting_cases.append(Case(work, worker_signs, hourly, tuple(against)))
+        waiting_cases.append(Case(work, signs, hourly, tuple(against)))
     return waiting_cases
 
 

@@ -44,6 +44,11 @@ class Work:
     answered: bool  #: whether its answers have been read
     trouble: str  #: why the answers cannot be read; empty if they can
 
+    @property
+    def collected(self) -> bool:
+        """Whether its answers have been read and are whole."""
+        return self.answered and not self.trouble
+
 
 @dataclass(frozen=True)
 class SubmissionReview:
@@ -241,16 +246,6 @@ class Ledger:
         """All operations (of a kind, in a state), the oldest first."""
         return list(self._operations("AND ? IN ('', kind) AND ? IN ('', state)", (kind or "", state)))
 
-    def extensions(self, batch_id: str) -> list[Operation]:
-        """Return the operations that extend a batch's offer, done or not, the oldest first."""
-        return list(self._operations("AND kind = 'extend' AND json_extract(details, '$.batch') = ?", (batch_id,)))
-
-    def reserved(self, batch_id: str) -> int:
-        """Return how many places of a batch have money reserved, rejected workers' included."""
-        extensions = [extension for extension in self.extensions(batch_id) if extension.state != "refused"]
-        offer = self.find_offered(batch_id)
-        return max([offer.places if offer else 0, *(int(extension.details["places"]) for extension in extensions)])
-
     def spent(self) -> int:
         """The cents of all operations done or intended in this mode, on all platforms.
 
@@ -347,6 +342,19 @@ class Ledger:
         for work in self.work():
             works[work.batch_id].append(work)
         return works
+
+    def payments(self) -> dict[Submission, tuple[int, int]]:
+        """Return the reward and the bonus of each approved submission, in cents."""
+        rewards = {offer.batch.batch_id: offer.reward for offer in self.offered()}
+        paid = {bonus.subject: int(bonus.details["cents"]) for bonus in self.operations("bonus", state="done")}
+        return {  # a platform shows a bonus some time after it was paid
+            (done := work.submission): (
+                rewards[work.batch_id],
+                max(sum(done.bonuses), paid.get(done.submission_id, 0)),
+            )
+            for work in self.work()
+            if work.submission.state == "approved"
+        }
 
     def closed(self) -> set[str]:
         """Return the batches that a person closed."""

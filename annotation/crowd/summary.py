@@ -1,14 +1,14 @@
-"""A crowd campaign's summary from the ledger alone: progress, money, decisions. No worker's id leaves it.
+"""A crowd campaign's summary from its ledger and the study's records: progress, money, decisions.
 
-The platform is not queried: the summary is as recent as the last command that queried it.
+No worker's id leaves it. The platform is not queried: the summary is as recent as the last command that queried it.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from annotation.campaign.counting import excluded_raters
@@ -23,9 +23,10 @@ from annotation.campaign.offering import (
     present_campaigns,
 )
 from annotation.crowd import pay
-from annotation.crowd.campaign import most_open, next_batches, pairs_of, places_wanted
+from annotation.crowd.campaign import most_open, next_batches, pairs_of
 from annotation.crowd.judging import cases, on_rules, owed
 from annotation.crowd.ledger import BatchOffer, Ledger, refuse_lost_batches, refuse_lost_campaign
+from annotation.crowd.places import BatchPlaces, places_of
 from annotation.crowd.platform import Decision, Offer, Submission, crowd_of, platform_class
 from annotation.crowd.tally import Tally, counted, fees_text, of_offers
 from annotation.verdicts.evidence import Evidence
@@ -50,11 +51,12 @@ class CrowdSummary:
     states: Mapping[str, int]  #: submissions by state, without those to pilots
     pilot_states: Mapping[str, int]  #: submissions to pilots by state
     unreadable: int  #: submissions whose answers could not be read
-    planned: int  #: what all batches cost, fees included, no bonuses
+    planned: int  #: what all batches cost that are offered or can be by now, fees included, no bonuses
     fees: int  #: the platform's part of it; 0 where the study names no `crowd.fee`
     spent: int  #: spent or reserved, fees and bonuses included
     spent_on: Mapping[str, int]  #: what was spent or reserved by kind (`Operation.kind`); the sum is `spent`
-    to_come: int  #: bonuses that are still expected at the times so far, fees included
+    bonuses_to_come: int  #: bonuses that are still expected at the times so far, fees included
+    places_to_come: int  #: cost of places that are to be offered again
     rewards: int  #: rewards approved
     bonuses: int  #: bonuses paid
     unsettled: int  #: calls whose effect is not known yet
@@ -63,41 +65,43 @@ class CrowdSummary:
     off_rules: int  #: rejections that follow no rule fixed before the first rating
 
     @classmethod
-    def of(cls, ledger: Ledger, spec: CrowdSpec) -> CrowdSummary:
-        """Return the summary of a ledger's campaign."""
-        offered, works = ledger.offered(), ledger.work()
-        rewards = {offer.batch.batch_id: offer.reward for offer in offered}
-        pilots = {offer.batch.batch_id for offer in offered if offer.batch.pilot}
+    def of(
+        cls, ledger: Ledger, study: Study, excluded: Collection[str], to_offer: Sequence[BatchOffer]
+    ) -> CrowdSummary:
+        """Return the summary of a ledger's campaign.
+
+        Args:
+            ledger: of the campaign.
+            study: The study.
+            excluded: Excluded raters, whose work others are to do again.
+            to_offer: Batches that the ledger does not have yet.
+        """
+        spec, platform = crowd_of(study), platform_class(ledger.campaign.platform)
+        batches, works = places_of(ledger, excluded, platform, spec, to_offer), ledger.work()
+        pilots = {batch.offer.batch.batch_id for batch in batches if batch.offer.batch.pilot}
         posted = {operation.subject for operation in ledger.operations("post", state="done")}
-        approved = [work for work in works if work.submission.state == "approved"]
-        bonuses = {paid.subject: int(paid.details["cents"]) for paid in ledger.operations("bonus", state="done")}
-        payments = {  # a platform shows a bonus some time after it was paid
-            (done := work.submission): rewards[work.batch_id]
-            + max(sum(done.bonuses), bonuses.get(done.submission_id, 0))
-            for work in approved
-        }
-        (wage, seconds), spent_on = _typical(payments), ledger.spent_on()
-        platform = platform_class(ledger.campaign.platform)
-        paid = offered if ledger.campaign.counts else []  # a test costs nothing
-        planned = sum(platform.cost(offer.reward, offer.places, spec) for offer in paid)
+        payments, spent_on = ledger.payments(), ledger.spent_on()
+        wage, seconds = _typical({work: reward + bonus for work, (reward, bonus) in payments.items()})
+        counts = ledger.campaign.counts  # a test costs nothing
         return cls(
             platform=ledger.campaign.platform,
             mode=ledger.campaign.mode,
-            batches=len(offered) - len(pilots),
+            batches=len(batches) - len(pilots),
             pilots=len(pilots),
             posted=len(posted - pilots),
             posted_pilots=len(posted & pilots),
-            places=sum(offer.places for offer in offered),
+            places=sum(batch.offer.places for batch in batches),
             states=Counter(work.submission.state for work in works if work.batch_id not in pilots),
             pilot_states=Counter(work.submission.state for work in works if work.batch_id in pilots),
             unreadable=sum(bool(work.trouble) for work in works),
-            planned=planned,
-            fees=planned - sum(offer.reward * offer.places for offer in paid),
+            planned=sum(batch.unit * batch.offer.places for batch in batches),
+            fees=sum((batch.unit - batch.offer.reward) * batch.offer.places for batch in batches) * counts,
             spent=sum(spent_on.values()),
             spent_on=spent_on,
-            to_come=_bonuses_to_come(ledger, spec) if paid else 0,
-            rewards=sum(rewards[work.batch_id] for work in approved if paid),
-            bonuses=sum(bonuses.values()),
+            bonuses_to_come=_bonuses_to_come(ledger, batches, spec) * counts,
+            places_to_come=sum(batch.cost_to_come for batch in batches),
+            rewards=sum(reward for reward, _ in payments.values()) * counts,
+            bonuses=sum(bonus for _, bonus in payments.values()),
             unsettled=len(ledger.operations(state="intended")),
             hourly=wage,
             minutes=seconds / 60,
@@ -108,7 +112,7 @@ class CrowdSummary:
     def in_all(self) -> int:
         """What the campaign costs in all, with the bonuses that are paid or expected, and what is offered again."""
         more = self.spent - self.spent_on.get("post", 0)
-        return self.planned + more + self.to_come
+        return self.planned + more + self.places_to_come + self.bonuses_to_come
 
     @property
     def money_text(self) -> str:
@@ -119,8 +123,8 @@ class CrowdSummary:
         }  # fmt: skip
         parts = [f"{pay.dollars(cents)} {names[kind]}" for kind, cents in self.spent_on.items() if cents]
         spent = pay.dollars(self.spent) + (f" ({', '.join(parts)})" if parts else "")
-        bonuses = self.spent_on.get("bonus", 0) + self.to_come
-        planned = f"{pay.dollars(self.planned)} for all batches"
+        bonuses = self.spent_on.get("bonus", 0) + self.bonuses_to_come
+        planned = f"{pay.dollars(self.planned)} for batches"
         if replaced := self.in_all - self.planned - bonuses:
             planned += f", {pay.dollars(replaced)} for work rejected, released or offered again"
         planned += f", {pay.dollars(bonuses)} for bonuses at the times so far" if bonuses else ", bonuses not included"
@@ -148,13 +152,23 @@ def _with_pilots(text: str, of_pilots: str) -> str:
     return f"{text}, and {of_pilots}" if of_pilots else text
 
 
-def read_summaries(study: Study) -> list[CrowdSummary]:
+def read_summaries(records: Evidence) -> list[CrowdSummary]:
     """Return the study's campaigns, live ones first; [] without a ledger."""
-    path, summaries = study.scratch / LEDGER, list[CrowdSummary]()
+    study, summaries, modes = records.study, list[CrowdSummary](), set[Mode]()
+    path, excluded = study.scratch / LEDGER, excluded_raters(records.decided)
     for campaign in ledgers(path):
-        with Ledger(path, study.name, *campaign) as ledger:
-            summaries.append(CrowdSummary.of(ledger, crowd_of(study)))
+        with Ledger(path, study.name, *campaign) as ledger:  # batches to come are the first campaign's, as `launch` is
+            to_offer = [] if campaign.mode in modes else _to_offer(records, ledger)
+            summaries.append(CrowdSummary.of(ledger, study, excluded, to_offer))
+        modes.add(campaign.mode)
     return summaries
+
+
+def _to_offer(records: Evidence, ledger: Ledger) -> list[BatchOffer]:
+    """Return the batches that a launch would add to a ledger; none to a test's, or if it has another sample's."""
+    offered = ledger.offered_anywhere()
+    of_sample = all(pair_id in records.shown_by_id for offer in offered for pair_id in offer.batch.pair_ids)
+    return next_batches(records, ledger.campaign.mode, offered) if of_sample and ledger.campaign.counts else []
 
 
 def longer_than_paid(ledger: Ledger, spec: CrowdSpec) -> float:
@@ -168,22 +182,16 @@ def longer_than_paid(ledger: Ledger, spec: CrowdSpec) -> float:
     return max(0.0, statistics.median(shares)) if shares else math.nan
 
 
-def _bonuses_to_come(ledger: Ledger, spec: CrowdSpec) -> int:
+def _bonuses_to_come(ledger: Ledger, places: Collection[BatchPlaces], spec: CrowdSpec) -> int:
     """Return the cents, with fees, of bonuses that are not paid yet, by each batch's own times, or else all times."""
     longer, platform, total = longer_than_paid(ledger, spec), platform_class(ledger.campaign.platform), 0
     paid = {operation.subject for operation in ledger.operations("bonus") if operation.state != "refused"}
-    released = {operation.subject for operation in ledger.operations("release", state="done")}
-    done = defaultdict[str, list[Submission]](list)
-    for work in ledger.work():
-        if work.submission.state not in ("returned", "rejected"):
-            done[work.batch_id].append(work.submission)
-    for offer in ledger.offered() if not math.isnan(longer) else ():
-        good = done[offer.batch.batch_id]
-        times = [work.seconds for work in good if work.seconds > 0]
+    for batch in places if not math.isnan(longer) else ():
+        offer = batch.offer
+        times = [work.submission.seconds for work in batch.good if work.submission.seconds > 0]
         expected = [round(offer.reward * 36 / spec.pay.hourly * (1 + longer), 6)]
         cents = pay.owed_bonus(offer.reward, times or expected, spec.pay)
-        workers = len(good) if offer.batch.batch_id in released else max(len(good), offer.places)
-        workers -= sum(work.submission_id in paid for work in good)
+        workers = batch.workers_to_come + sum(work.submission.submission_id not in paid for work in batch.good)
         total += workers * (cents + platform.fee(cents, offer.places, spec)) if cents else 0
     return total
 
@@ -296,14 +304,13 @@ def _cents_to_offer(records: Evidence, ledger: Ledger) -> int:
     to_come = next_batches(records, mode, existing)
     posted = {operation.subject for operation in ledger.operations("post", state="done")}
     waiting = [offer for offer in [*ledger.offered(), *to_come] if offer.batch.batch_id not in posted]
-    wanted = places_wanted(records, ledger)
-    short = {batch_id: places - ledger.reserved(batch_id) for batch_id, places in wanted.items()}
-    if max(short.values(), default=0) <= 0 and len(wanted) >= most_open(spec, len(existing) + len(to_come)):
+    platform = platform_class(ledger.campaign.platform)
+    places = places_of(ledger, excluded_raters(records.decided), platform, spec)
+    short = [batch for batch in places if batch.short and batch.offer.batch.batch_id in posted]
+    if not any(batch.unreserved for batch in short) and len(short) >= most_open(spec, len(existing) + len(to_come)):
         return 0
-    platform, offers = platform_class(ledger.campaign.platform), {o.batch.batch_id: o for o in ledger.offered()}
-    again = [(offers[batch_id], places) for batch_id, places in short.items() if places > 0]
-    cents = sum(platform.cost(offer.reward, offer.places, spec) // offer.places * places for offer, places in again)
-    return cents + sum(platform.cost(offer.reward, offer.places, spec) for offer in waiting)
+    first = sum(platform.cost(offer.reward, offer.places, spec) for offer in waiting)
+    return first + sum(batch.cost_to_come for batch in short)
 
 
 def to_close(study: Study) -> str:
@@ -318,18 +325,27 @@ def to_close(study: Study) -> str:
 
 
 def whole_tally(records: Evidence) -> Tally:
-    """Return what a drawn study asks of people in all: the batches of its crowd, offered or not, or the queues."""
-    study, staying = records.study, [pair for pair in records.shown if pair.pair_id not in records.withdrawn]
-    begun = [campaign for campaign in ledgers(study.scratch / LEDGER) if campaign.counts]
-    if begun and not study.raters.blocks:
-        with Ledger(study.scratch / LEDGER, study.name, *begun[0]) as ledger:
-            offered = ledger.offered_anywhere()
-        if all(pair_id in records.shown_by_id for offer in offered for pair_id in offer.batch.pair_ids):
-            every = [*offered, *next_batches(records, begun[0].mode, offered)]
-            platform = platform_class(begun[0].platform)
-            return of_offers(study, records.rubric, every, records.shown_by_id, platform)
+    """Return what a drawn study asks of people in all: the batches of its crowd, offered or not, or the queues.
+
+    Blocks that an early decision has made unnecessary are left out.
+    """
+    study, path = records.study, records.study.scratch / LEDGER
+    blocks = records.block_numbers if study.raters.blocks else {}
+    staying = [pair for pair in records.shown if pair.pair_id not in {*records.withdrawn, *records.spared}]
     in_queues = any(offering.to == ARGILLA for offering in records.offerings)
-    return counted(study, records.rubric, staying, to_crowd=study.crowd is not None and not in_queues)
+    to_crowd = study.crowd is not None and not in_queues
+    begun = next((campaign for campaign in ledgers(path) if campaign.counts), None)
+    if begun is not None:
+        with Ledger(path, study.name, *begun) as ledger:
+            offered = ledger.offered_anywhere()
+            every = [*offered, *_to_offer(records, ledger)]
+        in_batches = {pair_id for offer in every for pair_id in offer.batch.pair_ids}
+        if in_batches <= records.shown_by_id.keys():
+            platform, unopened = platform_class(begun.platform), records.unopened() - in_batches
+            tally = of_offers(study, records.rubric, every, records.shown_by_id, platform, blocks)
+            later = [pair for pair in staying if pair.pair_id in unopened]
+            return tally + counted(study, records.rubric, later, to_crowd=True, blocks=blocks)
+    return counted(study, records.rubric, staying, to_crowd=to_crowd, blocks=blocks)
 
 
 def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
@@ -367,11 +383,10 @@ def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
     notes = [*_notes(spec, study.called, study.kinds), platform.plan_note] if new else []
     if study.raters.blocks:
         collect, launch = study.command("collect"), campaign.command(study, "launch")
-        every = [pair for pair in records.shown if pair.pair_id not in records.withdrawn]
         notes.append(
             f"By blocks: these are the {item}s of the open blocks. When they are rated, run `{collect}`, then"
             f" `{launch}`, which offers the next block only for what is undecided, within --max-cost. All blocks:"
-            f" {counted(study, records.rubric, every).answers_text}"
+            f" {whole_tally(records).answers_text}"
         )
     return campaign.marked(
         "\n".join([

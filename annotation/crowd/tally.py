@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from annotation.campaign.rubric import Rubric
 from annotation.crowd import pay
@@ -57,14 +58,19 @@ class Part:
         return self.pairs + self.controls + self.repeats
 
     @property
-    def answers(self) -> int:
-        """Answers of all raters."""
-        return self.shown * self.raters
-
-    @property
     def cost(self) -> int:
         """Cents for all raters, with fees and without bonuses."""
         return self.reward * self.raters + self.fees
+
+
+@dataclass(frozen=True)
+class _Total:
+    """A number of a tally: the sum over its parts."""
+
+    of: Callable[[Part], int]
+
+    def __get__(self, tally: Tally, _: type[Tally]) -> int:
+        return sum(map(self.of, tally.parts))
 
 
 @dataclass(frozen=True)
@@ -78,43 +84,17 @@ class Tally:
     def __add__(self, tally: Tally) -> Tally:
         return replace(self, parts=(*self.parts, *tally.parts))
 
-    def _sum(self, of: Callable[[Part], float]) -> int:
-        return int(sum(map(of, self.parts)))
-
-    @property
-    def pairs(self) -> int:
-        """Pairs of the sample."""
-        return self._sum(lambda part: part.pairs)
-
-    @property
-    def controls(self) -> int:
-        """Controls, or known items."""
-        return self._sum(lambda part: part.controls)
-
-    @property
-    def repeats(self) -> int:
-        """Pairs that each rater sees a second time."""
-        return self._sum(lambda part: part.repeats)
-
-    @property
-    def shown(self) -> int:
-        """Pairs, controls and repeats."""
-        return self._sum(lambda part: part.shown)
-
-    @property
-    def answers_to_pairs(self) -> int:
-        """Answers to pairs of the sample: those that verdicts can rest on."""
-        return self._sum(lambda part: part.pairs * part.raters)
-
-    @property
-    def answers(self) -> int:
-        """Answers, those to controls and repeats included."""
-        return self._sum(lambda part: part.answers)
-
-    @property
-    def ratings(self) -> int:
-        """Ratings: one for each required question of each answer."""
-        return self._sum(lambda part: part.ratings * part.raters)
+    pairs = _Total(lambda part: part.pairs)  #: of the sample
+    controls = _Total(lambda part: part.controls)  #: or known items
+    repeats = _Total(lambda part: part.repeats)  #: pairs that each rater sees a second time
+    shown = _Total(lambda part: part.shown)  #: pairs, controls and repeats
+    answers_to_pairs = _Total(lambda part: part.pairs * part.raters)  #: those that verdicts can rest on
+    answers = _Total(lambda part: part.shown * part.raters)  #: those to controls and repeats included
+    ratings = _Total(lambda part: part.ratings * part.raters)  #: one for each required question of each answer
+    places = _Total(lambda part: part.raters)  #: workers' places in batches
+    rewards = _Total(lambda part: part.reward * part.raters)  #: pay of all raters
+    fees = _Total(lambda part: part.fees)  #: the platform's
+    cost = _Total(lambda part: part.cost)  #: pay and fees
 
     @property
     def hours(self) -> float:
@@ -125,26 +105,6 @@ class Tally:
     def each(self) -> float:
         """Hours of a rater who answers all that is shown."""
         return sum(part.hours for part in self.parts)
-
-    @property
-    def places(self) -> int:
-        """Workers' places in batches."""
-        return self._sum(lambda part: part.raters)
-
-    @property
-    def rewards(self) -> int:
-        """Pay of all raters."""
-        return self._sum(lambda part: part.reward * part.raters)
-
-    @property
-    def fees(self) -> int:
-        """The platform's fees."""
-        return self._sum(lambda part: part.fees)
-
-    @property
-    def cost(self) -> int:
-        """Pay and fees."""
-        return self._sum(lambda part: part.cost)
 
     @property
     def in_batches(self) -> bool:
@@ -237,7 +197,13 @@ def platform_of(study: Study) -> type[Platform] | None:
 
 
 def counted(
-    study: Study, rubric: Rubric, shown: Iterable[Pair], *, raters: int | None = None, to_crowd: bool | None = None
+    study: Study,
+    rubric: Rubric,
+    shown: Iterable[Pair],
+    *,
+    raters: int | None = None,
+    to_crowd: bool | None = None,
+    blocks: Mapping[str, int] | None = None,
 ) -> Tally:
     """Count what a sample asks of people.
 
@@ -247,15 +213,16 @@ def counted(
         shown: The pairs, controls and repeats of a drawn sample, or of one that is expected; without withdrawn ones.
         raters: Raters of each pair (default: the study's).
         to_crowd: Whether a crowd gets it in batches (default: whether the study has a crowd), or raters in queues.
+        blocks: The block of each pair, control and repeat that has one (default: as these alone are dealt out).
     """
     every, design, spec = list(shown), Design.of(study, rubric), study.crowd.pay if study.crowd else PaySpec()
     to_crowd = study.crowd is not None if to_crowd is None else to_crowd
     platform = platform_of(study) if to_crowd else None
     fee = fee_of(study, platform)
     pairs, controls = ([pair for pair in every if bool(pair.control) is is_control] for is_control in (False, True))
-    numbers = block_numbers(study, pairs, controls) if study.raters.blocks else dict.fromkeys(
-        [pair.pair_id for pair in every], 0
-    )  # fmt: skip
+    numbers = dict.fromkeys([pair.pair_id for pair in every], 0)
+    if study.raters.blocks:
+        numbers = block_numbers(study, pairs, controls) if blocks is None else dict(blocks)
     parts = []
     for block in sorted(set(numbers.values())):
         of_block = [[pair for pair in group if numbers.get(pair.pair_id) == block] for group in (pairs, controls)]
@@ -268,16 +235,22 @@ def counted(
 
 
 def of_offers(
-    study: Study, rubric: Rubric, offers: Iterable[BatchOffer], shown: Mapping[str, Pair], platform: type[Platform]
+    study: Study,
+    rubric: Rubric,
+    offers: Iterable[BatchOffer],
+    shown: Mapping[str, Pair],
+    platform: type[Platform],
+    blocks: Mapping[str, int] = MappingProxyType({}),
 ) -> Tally:
-    """Count what batches ask of workers; `shown` are the pairs by id."""
+    """Count what batches ask of workers; `shown` are the pairs by id, `blocks` their blocks, if they have any."""
     design, fee = Design.of(study, rubric), fee_of(study, platform)
     parts = []
     for offer in offers:
         shown_here = [shown[pair_id] for pair_id in offer.batch.pair_ids]
         spec = study.crowd.pay if study.crowd else PaySpec()
         part = _part(offer.batch.queue, shown_here, offer.places, offer.reward, fee, (design, spec))
-        parts.append(replace(part, batch=offer.batch.batch_id, pilot=offer.batch.pilot))
+        block = min((blocks.get(pair.pair_id, 0) for pair in shown_here), default=0)
+        parts.append(replace(part, block=block, batch=offer.batch.batch_id, pilot=offer.batch.pilot))
     return Tally(tuple(parts), study, platform)
 
 

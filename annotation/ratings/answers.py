@@ -176,6 +176,19 @@ def keep(
     return CampaignRecords(records.study).ratings
 
 
+def answers_line(records: CampaignRecords) -> str:
+    """Return how many ratings and answers a study has: `404 ratings in 192 answers, 180 of them to pairs (...)`."""
+    ratings, item = records.all_ratings, records.study.called.item
+    answers = ratings.drop_duplicates(["pair_id", "rater_id"])  # a rating for each question or candidate
+    to_pairs = len(records.ratings.drop_duplicates(["pair_id", "rater_id"]))
+    states = answers["status"].value_counts()
+    parts = [f"{states.get(status, 0):,} {status}" for status in ("submitted", "draft", "discarded")]
+    if answers["simulated"].any():
+        parts.append(f"{int(answers['simulated'].sum()):,} of them simulated")
+    number = f"{count(len(ratings), 'rating')} in {count(len(answers), 'answer')}"
+    return f"{number}, {to_pairs:,} of them to {item}s ({', '.join(parts)})"
+
+
 def write_ratings(records: CampaignRecords, answers: pd.DataFrame) -> None:
     """Write all answers: those of the sample, and those of controls and repeats in a file of their own.
 

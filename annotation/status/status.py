@@ -23,6 +23,7 @@ from annotation.campaign.counting import asked_again
 from annotation.campaign.offering import CampaignName
 from annotation.campaign.records import CampaignData
 from annotation.crowd.summary import to_close, to_launch, to_pay, whole_tally
+from annotation.crowd.tally import Tally
 from annotation.options import HomeOptions
 from annotation.page.training import by_trained, read_trained
 from annotation.questions.wordings import addressed_lines
@@ -91,7 +92,7 @@ class Status:
     set_aside: int = 0  #: answers on record that it no longer has: of excluded raters, whose pairs it offers again
     looks: pd.DataFrame = field(default_factory=lambda: looks_frame([]))  #: after blocks, so far (`looks_frame`)
     blocks: tuple[str, ...] = ()  #: of a rule by blocks: what is open now, in lines
-    asked_for: tuple[str, ...] = ()  #: what the study asks of people in all, in lines
+    asked_for: Tally | None = None  #: what the study asks of people in all, as far as that is known
     again: int = 0  #: answers of excluded raters whose pairs `publish` would offer again, for what is undecided
     to_pay: tuple[str, str] = ("", "")  #: what crowd workers wait for (`annotation.crowd.summary.to_pay`)
     to_launch: tuple[CampaignName, int] | None = None  #: a crowd to ask now (`annotation.crowd.summary.to_launch`)
@@ -161,7 +162,8 @@ def read_status(
     study, read = evidence.study, evidence.read_all().collected
     mismatched = mismatch(evidence, [*evidence.known_pairs, *evidence.known_controls])
     verdicts, outdated = _reached(evidence) if reached is None else (reached, "")
-    stages = stages_of(evidence, manifest or evidence.manifest, mismatched, outdated)
+    manifest = manifest or evidence.manifest
+    stages = stages_of(evidence, manifest, mismatched, outdated)
     ratings, found_signs = read.known, evidence.signs if len(read.known) else []
     rules, broken, lasts = _rules(evidence)
     sampled = stages["sample"].state != "not yet"  # before, the outputs that it would be drawn from are checked
@@ -175,14 +177,12 @@ def read_status(
     progress = _progress(study, pairs, reached_now, undecided, fresh=fresh)
     if not evidence.offered:  # imported ratings: how many were asked for is unknown
         progress = progress.assign(wanted=progress["counting"], open=0)
-    begun = any(stages[name].state != "not yet" for name in ("published", "collected"))
-    warnings += never_lines(study, undecided, offered=begun)
-    return Status(
+    status = Status(
         study=study,
         read_at=read_at,
         stages=stages,
         rules=rules,
-        warnings=tuple(filter(None, warnings)),
+        warnings=(),
         notes=_notes(evidence, read.pairs, flagged),
         progress=progress,
         raters=by_rater(ratings, Workload.of(evidence), found_signs),
@@ -205,15 +205,17 @@ def read_status(
             f"{of_group(key)}: {'; '.join([group.decision, *group.lines()])}" for key, group in evidence.blocks.items()
         ),
         going=Going.of(evidence, progress, stages["collected"].at or read_at),
-        asked_for=tuple(whole_tally(evidence).lines()) if sampled and evidence.offered else (),
+        asked_for=whole_tally(evidence) if sampled and evidence.offered else None,
         again=_again(evidence, stages["published"], undecided),
         to_pay=to_pay(evidence),
         to_launch=to_launch(evidence),
         to_close=to_close(study),
         unopened=len(evidence.unopened()),
         enough=bool(pairs.loc[~pairs["withdrawn"], "enough"].all()),
-        manifest=manifest or evidence.manifest,
+        manifest=manifest,
     )
+    warnings += never_lines(study, undecided, offered=status.begun)
+    return replace(status, warnings=tuple(filter(None, warnings)))
 
 
 def _unsampled(evidence: Evidence) -> Iterator[str]:

@@ -97,8 +97,9 @@ def _progress_text(status: Status) -> str:
     if missing:
         note += f" {missing:,} of the {count(wanted_answers, 'answer')} to {item}s are open."
     note += f" Withdrawn {item}s, and answers to them, are in no other column." if withdrawn else ""
-    in_all = [f"Asked for in all: {line}" if not number else line for number, line in enumerate(status.asked_for)]
-    return "\n".join([columns(header, rows), note, *in_all])
+    if status.asked_for is not None:
+        note += "\nAsked for in all: " + "\n".join(status.asked_for.lines())
+    return f"{columns(header, rows)}\n{note}"
 
 
 def _going(status: Status) -> list[str]:

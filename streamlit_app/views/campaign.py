@@ -8,6 +8,7 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
+from annotation.report.exhibits import asked_exhibit
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.status.monitoring import agreement_exhibit
 from annotation.verdicts.tables import display, scoped
@@ -59,6 +60,8 @@ def _progress(reader: CampaignReader) -> None:
     exhibit(reader.name, Exhibit.of("progress", "", progress, columns), captioned=False)
     for line in status.blocks:
         st.text(line)
+    if status.asked_for is not None:
+        exhibit(reader.name, asked_exhibit(status.asked_for))
     if status.raters.empty:
         st.text("Nobody has answered yet. This command writes the pages that raters will see:")
         st.code(study.command("preview"), language=None, wrap_lines=True)

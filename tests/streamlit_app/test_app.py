@@ -21,7 +21,9 @@ from annotation.campaign.records import CampaignRecords
 from annotation.crowd.batches import Batch
 from annotation.crowd.ledger import BatchOffer, Ledger
 from annotation.records import RuleSet
+from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import rules_now
 from annotation.verdicts.tables import SIMULATED, display
 from plumbline.manifest import Manifest
@@ -363,6 +365,10 @@ def test_the_campaign_shows_progress_and_pseudonyms(page: Open, finished: Path, 
     progress = table_with(shown, "Wanted")
     assert list(progress["Answers that count"]) == ["72"] * 8
     assert list(progress["Wanted"]) == ["96"] * 8
+    asked, tally = table_with(shown, "Queue").iloc[-1], read_status(Evidence(study), datetime.now(UTC)).asked_for
+    assert tally is not None
+    counts = [tally.pairs, tally.controls, tally.repeats, tally.answers_to_pairs, tally.answers, tally.ratings]
+    assert [int(number.replace(",", "")) for number in asked.iloc[1:7]] == counts
     assert table_with(shown, "Rater")["Rater"].str.fullmatch("simulated-[0-9a-f]{8}").all()
 
 
@@ -396,12 +402,14 @@ def test_a_crowd_campaigns_cost_stands_against_its_plan(page: Open, exports: Pat
     file = tmp_path / "crowd.yaml"
     file.write_text(yaml.safe_dump(content), encoding="utf-8")
     study = load_study(file, exports)
+    shown_pairs = [pair.pair_id for pair in CampaignRecords(study).shown]
     batches = [
         Batch(
-            batch_id=f"batch-{number}", pool="expansion", language="en", output_language="en", pilot=False, pair_ids=()
+            batch_id=f"batch-{number}", pool="expansion", language="en", output_language="en", pilot=False,
+            pair_ids=tuple(shown_pairs[number::2]),
         )
         for number in range(2)
-    ]
+    ]  # fmt: skip
     with Ledger(study.scratch / LEDGER, study.name, "prolific", "live") as ledger:
         ledger.add_batches([BatchOffer(batch, places=3, reward=240) for batch in batches])
         ledger.once(("post", "batch-0", 960), {}, lambda _: None, lambda _: "a-worker-s-id")

@@ -17,6 +17,7 @@ from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.platform import CLASSES
 from annotation.crowd.summary import read_summaries
+from annotation.verdicts.evidence import Evidence
 from plumbline.study import ROOT
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.campaigns import drawn, honest, run
@@ -57,5 +58,5 @@ def test_a_platform_of_one_file_runs_a_campaign(variant: Make, monkeypatch: pyte
     assert [(paid["worker"], paid["cents"]) for paid in account["payments"]] == [("ann", 120), ("bob", 120)]
     ratings = CampaignRecords(study).all_ratings
     assert set(ratings["source"]) == {"laboratory"} and len(ratings) == 2 * 6 * 2
-    (summary,) = read_summaries(study)
+    (summary,) = read_summaries(Evidence(study))
     assert (summary.platform, summary.rewards, summary.states["approved"]) == ("laboratory", 240, 2)

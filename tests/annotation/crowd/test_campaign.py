@@ -95,7 +95,7 @@ def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: M
     # The median of 180 and 600 s is 390 s, at $24 an hour $2.60: $1.40 more than the reward of $1.20
     step(study, site, judging.pay_bonuses)
     assert set(map(tuple, site.paid.values())) == {(REWARD, 140)}
-    (told,) = read_summaries(study)  # bonuses count before the platform is asked again
+    (told,) = read_summaries(Evidence(study))  # bonuses count before the platform is asked again
     assert told.hourly == pytest.approx(pay.hourly(260, 180) / 2 + pay.hourly(260, 600) / 2)
     step(study, site, judging.pay_bonuses)
     assert set(map(tuple, site.paid.values())) == {(REWARD, 140)}
@@ -103,7 +103,7 @@ def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: M
     assert len(ratings) == 12 * 2 * 2  # pairs, workers, questions
     assert set(ratings["source"]) == {"mturk"} and ratings["batch"].nunique() == 3
     assert not ratings["simulated"].any() and (ratings["seconds"] == 20.5).all()
-    (told,) = read_summaries(study)
+    (told,) = read_summaries(Evidence(study))
     assert (told.posted, told.states, told.rewards, told.bonuses) == (3, {"approved": 6}, 720, 840)
     assert told.spent == 6 * (UNIT + 140 + 28) == site.balance - site.available  # 28 cents: 20% of the bonus
     assert told.hourly == pytest.approx(pay.hourly(260, 180) / 2 + pay.hourly(260, 600) / 2)
@@ -151,7 +151,7 @@ def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: 
     assert launch(study, site).extended == 1
     paid(study, site, third=600)
     assert Counter(map(tuple, site.paid.values())) == {(): 1, (REWARD,): 2}
-    (told,) = read_summaries(study)
+    (told,) = read_summaries(Evidence(study))
     assert told.spent == site.balance - site.available == 2 * UNIT
     assert told.off_rules == 1  # its controls were right
 
@@ -218,7 +218,7 @@ def test_failed_controls_are_a_sign_and_the_advice_is_to_ask(variant: Make, site
     assert (case.advice, case.work.submission.submission_id) == ("ask", wrong)
     assert {sign.rule for sign in case.signs} == {"controls"}
     step(study, site, lambda campaign: judging.reject(campaign, [wrong], "controls failed, no answer"))
-    assert read_summaries(study)[0].off_rules == 0
+    assert read_summaries(Evidence(study))[0].off_rules == 0
 
 
 def test_what_signs_speak_against_is_paid_only_for_a_reason(variant: Make, site: MTurkSite) -> None:
@@ -277,7 +277,7 @@ def test_a_rehearsal_is_marked_and_goes_when_live_ratings_come(variant: Make, si
         assert set(CampaignRecords(study).all_ratings["source"]) == {"mturk"}
         with pytest.raises(StudyError, match="has ratings by people, which must not be mixed with those"):
             step(study, site, collect, "sandbox")
-    modes = [(told.mode, told.states) for told in read_summaries(study)]
+    modes = [(told.mode, told.states) for told in read_summaries(Evidence(study))]
     assert modes == [("live", {"submitted": 1}), ("sandbox", {"submitted": 1})]
 
 
@@ -289,7 +289,7 @@ def test_closing_releases_what_nobody_can_earn_any_more(variant: Make, site: MTu
     step(study, site, lambda campaign: campaign.close())
     step(study, site, collect)
     step(study, site, judging.approve_all)
-    (told,) = read_summaries(study)
+    (told,) = read_summaries(Evidence(study))
     assert told.spent == UNIT == site.balance - site.available
     with pytest.raises(WorkerRefusedError):
         work(study, site, hit, "late")
@@ -346,7 +346,7 @@ def test_nothing_is_offered_where_a_later_batch_could_not_be(variant: Make, site
         ):
             launch(study, site)
     assert not site.hits and site.available == site.balance
-    assert read_summaries(study) == []  # the next try may have other batches
+    assert read_summaries(Evidence(study)) == []  # the next try may have other batches
     with pytest.raises(StudyError, match="crowd.countries, fr: lists 33 countries"):
         plan_text(Evidence(study), CampaignName("mturk", "live"))
     mended = study.model_copy(update={"crowd": CrowdSpec.model_validate({**campaigns.CROWD, "share": 1.0})})

@@ -80,7 +80,10 @@ def test_a_campaign_by_commands_alone(
     for hit in list(site.hits):
         for worker in ("AWORKER1", "AWORKER2"):
             site.work(hit, worker, site.fields(hit, honest(study)), seconds=360)
-    assert "[live mturk] 6 submissions read, 48 ratings in all" in crowd(study, "collect")[1]
+    assert (
+        "[live mturk] 6 submissions read, in all 72 ratings in 36 answers, 24 of them to pairs ("
+        in crowd(study, "collect")[1]
+    )
     review = crowd(study, "review")[1]
     assert review.count("approve\n") == 6 and "AWORKER" not in review
     sheet = crowd(study, "review", "--answers", next(iter(site.assignments)))[1]

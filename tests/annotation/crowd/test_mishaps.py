@@ -17,6 +17,7 @@ from annotation.crowd.ledger import Ledger
 from annotation.crowd.platform import NoMoneyError, RefusedError, UncertainError
 from annotation.crowd.summary import plan_text, read_summaries
 from annotation.ratings.decisions import decide
+from annotation.verdicts.evidence import Evidence
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
@@ -45,7 +46,7 @@ def participate(study: Study, site: Site, pid: str) -> tuple[str, tuple[str, str
 
 
 def spent(study: Study) -> int:
-    return next(told.spent for told in read_summaries(study) if told.mode == "live")
+    return next(told.spent for told in read_summaries(Evidence(study)) if told.mode == "live")
 
 
 def test_want_of_money_for_one_batch_does_not_keep_done_work_unpaid(variant: Make) -> None:
@@ -241,7 +242,7 @@ def test_a_language_that_prolific_lacks_is_said_before_anything_is_offered(varia
     study = drawn(variant, transformations=["paraphrasing", "translation"], crowd={**PROLIFIC, "share": 1.0})
     with pytest.raises(StudyError, match="Prolific cannot filter for readers of .*; nothing was offered"):
         launch(study, prolific)
-    assert not prolific.studies and read_summaries(study) == []
+    assert not prolific.studies and read_summaries(Evidence(study)) == []
 
 
 def test_returned_work_is_used_no_more_and_stops_nothing(variant: Make, prolific: Site) -> None:

@@ -86,7 +86,7 @@ BLOCKS = {"raters": {"blocks": [8, 16], "per_pair": 2}, "acceptance": {"rule": "
 BY_CASE = {"transformations": [by_function("casing"), by_function("word_order")]}
 SYSTEMS = [by_function(name, queue="systems") for name in ("casing", "word_order")]
 
-#: Twelve studies: changes of the sample study, the languages of their own texts, and what `crowd plan` is asked for.
+#: Nine studies: changes of the sample study, the languages of their own texts, and what `crowd plan` is asked for.
 STUDIES: dict[str, tuple[dict[str, Any], tuple[str, ...], str]] = {
     "one": (ALONE | {"raters": {"per_pair": 2}}, (), ""),
     "languages": (BY_CASE | {"sample": {"pairs": 31, "batch": 8}}, ("en", "de"), ""),
@@ -96,8 +96,6 @@ STUDIES: dict[str, tuple[dict[str, Any], tuple[str, ...], str]] = {
     "systems": ({"transformations": SYSTEMS, "sample": {"pairs": 15, "batch": 6}}, ("en", "de"), ""),
     "longer": ({"transformations": ["expansion"], "sample": {"pairs": 12}, "crowd": CROWD}, (), "rehearsal"),
     "crowd": (ALONE | {"crowd": CROWD}, (), "rehearsal"),
-    "link": (ALONE | {"crowd": CROWD | {"platform": "link", "link": {"preset": "generic"}}}, (), "link"),
-    "prolific": (ALONE | {"crowd": CROWD | {"platform": "prolific"}}, (), "prolific"),
     "mturk": (
         BY_CASE | {"sample": {"pairs": 20, "batch": 6}, "crowd": CROWD | {"platform": "mturk"}},
         ("en",),
@@ -119,7 +117,7 @@ def status_of(study: Study) -> str:
 
 
 def test_every_command_prints_the_same_numbers_for_a_study(variant: Make, tmp_path: Path) -> None:
-    """Before anything is drawn, when it is, by batches, in the status and in the report; of twelve studies."""
+    """Before anything is drawn, when it is, by batches, in the status and in the report; of ten studies."""
     counts = {}
     for name, study, platform in studies(variant, tmp_path):
         options, study_options = PlanOptions(campaigns=1, pairs=(30,), raters=(2,)), study.arguments.split()
@@ -133,7 +131,7 @@ def test_every_command_prints_the_same_numbers_for_a_study(variant: Make, tmp_pa
         shown = [pair.pair_id for pair in CampaignRecords(study).shown]
         assert counts[name][0].answers <= len(shown) * study.raters.per_pair
     assert {name for name, found in counts.items() if len(set(found)) != 1} == set(), counts
-    assert sorted(map(len, counts.values())) == [3] * 7 + [4] * 5
+    assert sorted(map(len, counts.values())) == [3] * 7 + [4] * 3
 
 
 def test_hours_and_bonuses_do_not_depend_on_the_order_of_batches(variant: Make) -> None:
@@ -177,5 +175,5 @@ def test_answers_that_are_asked_for_again_are_counted_alike_everywhere(
     assert material.asked_for is not None
     everything = asked_exhibit(material.asked_for).frame.iloc[-1]
     assert everything[["pairs", "answers_to_pairs", "answers"]].to_list() == list(planned)[:3]
-    (bill,) = read_summaries(study)
+    (bill,) = read_summaries(Evidence(study))
     assert bill.spent == sum(bill.spent_on.values()) and bill.planned == everything["cents"] == bill.spent_on["post"]

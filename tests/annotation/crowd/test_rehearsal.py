@@ -26,6 +26,7 @@ from annotation.human.order import pages_shown
 from annotation.report.page import write_report
 from annotation.status.progress import stages_of
 from annotation.verdicts.acceptance import accept
+from annotation.verdicts.evidence import Evidence
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import Manifest
 from plumbline.study import Study
@@ -98,10 +99,10 @@ def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(variant: M
         assert ledger.spent() == cents
     planned, *_ = counts_in(printed[0])
     assert counts_in(plan_text(study, PlanOptions(campaigns=1))) == [planned]
-    (bill,) = read_summaries(study)
-    assert (bill.planned, bill.spent, bill.to_come) == (planned.cents, cents, 0)
+    (bill,) = read_summaries(Evidence(study))
+    assert (bill.planned, bill.spent, bill.bonuses_to_come) == (planned.cents, cents, 0)
     assert bill.spent == bill.in_all == sum(bill.spent_on.values()) and bill.spent_on["bonus"] > 0
-    assert f"{dollars(cents)} planned ({dollars(planned.cents)} for all batches, " in printed[-1]
+    assert f"{dollars(cents)} planned ({dollars(planned.cents)} for batches, " in printed[-1]
     accept(study)
     report = write_report(study)
     assert pd.read_csv(report.with_name("asked.csv"))["answers"].iloc[-1] == planned.answers

@@ -282,8 +282,8 @@ def test_pay_recruitment_and_consent_of_a_live_crowd_are_on_record(variant: Call
         summary = CrowdSummary(
             platform=platform, mode=mode, batches=2, pilots=0, posted=2, posted_pilots=0, places=6,
             states={"approved": 6}, pilot_states={}, unreadable=0, planned=900, fees=300, spent=900,
-            spent_on={"post": 900}, to_come=0, rewards=600, bonuses=0, unsettled=0, hourly=24.5, minutes=12.0,
-            off_rules=0,
+            spent_on={"post": 900}, bonuses_to_come=0, places_to_come=0, rewards=600, bonuses=0, unsettled=0,
+            hourly=24.5, minutes=12.0, off_rules=0,
         )  # fmt: skip
         rated = small(study).counting.assign(source=platform)
         return dataclasses.replace(small(study), ratings=rated, counting=rated, crowd=[summary])

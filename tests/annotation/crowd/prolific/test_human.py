@@ -22,6 +22,7 @@ from annotation.ratings.answers import Answer
 from annotation.ratings.decisions import decide
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines, write_answers
+from annotation.verdicts.evidence import Evidence
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
 from plumbline.study import Study
@@ -124,7 +125,7 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
             step(judging.pay_bonuses)
         # Each took 750 s, which are worth $5.00; the reward is for three items at 30 s.
         assert dict(site.paid) == {(pid * 24, works[pid]): [60, 440] for pid in "ac"}
-        (told,) = read_summaries(study)
+        (told,) = read_summaries(Evidence(study))
         assert told.spent == 2 * (60 + 15 + 440 + 110)  # a quarter is Prolific's
     (line,) = write_answers(CampaignRecords(study), read_tasks(study))
     assert "3 of 3 items have 2 or more raters, 3 have at least one rater; 2 raters;" in line

@@ -73,7 +73,7 @@ def test_a_test_is_gone_through_and_counts_nowhere(variant: Make, site: Site) ->
     assert not any(site.paid.values())
     records = CampaignRecords(study)
     assert not len(records.all_ratings) and not offered(records) and not records.decided
-    (told,) = read_summaries(study)
+    (told,) = read_summaries(Evidence(study))
     assert (told.mode, told.spent, told.planned, told.rewards, told.bonuses) == ("test", 0, 0, 0, 0)
     assert "[test prolific] money: none, as this is a test; its answers count nowhere" in summary_text(told)
     status = read_status(Evidence(study), datetime.now(UTC))
