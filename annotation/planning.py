@@ -238,7 +238,7 @@ def planned(
             generator = stream(seed, "plan", str(pairs), str(raters), f"{mean:g}", *in_stream)
             prospect = outlook(rule_design, variation, (of_verdict, raters), mean, campaigns, generator)
             tally = asked_by_size[pairs, raters]
-            costs = {"answers": tally.answers, "ratings": tally.ratings}
+            costs: dict[str, float] = {"answers": tally.answers, "ratings": tally.ratings}
             costs |= {"hours": tally.hours, "dollars": tally.cost / 100}
             costs = costs if numbers[pairs] == pairs else dict.fromkeys(costs, math.nan)
             size = {"pairs": pairs, "verdict_pairs": of_verdict}
