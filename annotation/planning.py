@@ -226,8 +226,8 @@ def planned(
     seed = study.sample.seed if seed is None else seed
     refuse_unreachable(study, expected.texts, f"{study.file}: ")
     verdicts = {pairs: verdict_sizes(study, expected.texts, pairs) for pairs, _ in sizes}
-    own = study.sample.pairs, study.raters.per_pair
-    asked_by_size, numbers = tallies(expected, [*sizes, own])
+    study_size = study.sample.pairs, study.raters.per_pair
+    asked_by_size, numbers = tallies(expected, [*sizes, study_size])
     rows = []
     for (rule, of_rule), (pairs, raters) in itertools.product(zip(rules, tried, strict=True), dict.fromkeys(sizes)):
         of_verdict = min(size.pairs for size in verdicts[pairs] if not rule.pools or size.pool in rule.pools)
@@ -243,7 +243,7 @@ def planned(
             costs = costs if numbers[pairs] == pairs else dict.fromkeys(costs, math.nan)
             size = {"pairs": pairs, "verdict_pairs": of_verdict}
             rows.append({"rule": words, **asdict(prospect), **size, "right": prospect.right(rule), **costs})
-    return pd.DataFrame(rows, columns=COLUMNS), asked_by_size[own], max(numbers.values())
+    return pd.DataFrame(rows, columns=COLUMNS), asked_by_size[study_size], max(numbers.values())
 
 
 def tallies(

@@ -115,8 +115,8 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
     assumed = planning.means, planning.given, planning.campaigns, seed
     outlooks, asked_for, there_are = planned(expected, sizes, *assumed)
     if (drawn := drawn_tally(study)) is not None:
-        asked_for, own = drawn, (outlooks["pairs"] == study_size[0]) & (outlooks["raters"] == study_size[1])
-        outlooks.loc[own, list(_PRICES)] = [drawn.answers, drawn.hours, drawn.cost / 100]
+        asked_for, of_study = drawn, (outlooks["pairs"] == study_size[0]) & (outlooks["raters"] == study_size[1])
+        outlooks.loc[of_study, list(_PRICES)] = [drawn.answers, drawn.hours, drawn.cost / 100]
     systems, variations, tables = systems_of(study), StudyVariations(study, design, planning.given), []
     ends = study.raters.blocks[-1:]  # with blocks, no more pairs are rated
     for part in planned_rules(design):
