@@ -5,8 +5,9 @@ Raters are in it by pseudonym. Their comments are not: people write names into t
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -30,21 +31,25 @@ from annotation.status.text import headline
 from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import amendment_lines, fixed_text
-from annotation.verdicts.rules import late_lines, unchecked
+from annotation.verdicts.rules import in_own_words, late_lines, unchecked
 from annotation.verdicts.tables import (
     SIMULATED,
     agreement_exhibit,
+    chance,
     display,
+    interval_of,
     looks_exhibit,
     looks_frame,
     rule_chances,
+    scoped,
     unbiased_exhibit,
 )
-from plumbline.exhibits.page import Figure, Section, write_page
+from plumbline.exhibits.page import Card, CardMean, Figure, Section, write_page
 from plumbline.exhibits.table import Exhibit, Table, csv_bytes, write_files
 from plumbline.exhibits.templates import blocks
 from plumbline.fields import fields_of
 from plumbline.study import Study
+from plumbline.words import count
 
 EACH = 3  # pairs of each kind
 _LONGEST = 300  # characters of a text on the page; the CSV file has all
@@ -115,8 +120,7 @@ FOLDER = "report"
 SIDE_BY_SIDE = ("side_by_side", "differences", "preferences", "choices")
 #: Headings with the names of their parts: blocks of `page.jinja`, lists of lines, tables, and figures.
 OUTLINE = {
-    "This report": ("description", "about", "privacy"),
-    # Before the verdicts, so that nobody reads these without it.
+    # Before the details, so that nobody reads these without it.
     "What is doubtful": ("doubts", "nothing_doubtful"),
     "What was decided": ("counted", "unchecked", "amended", "unknown", "of_verdicts", "means", "verdicts"),
     "Side by side": SIDE_BY_SIDE,
@@ -132,7 +136,10 @@ OUTLINE = {
     "Decisions and exclusions": ("of_decisions", "decisions", "exclusions"),
     "Crowd work": ("crowd_campaigns",),
     "Rules": ("fixed", "in_force", "unchanged", "amendments", "rules", "wording"),
+    "This report": ("description", "about", "privacy"),
 }
+_OPEN = {"What is doubtful", "What was decided", "Side by side", "Examples", "What people answered"}
+_CARDS = 24  # as many a reader looks at; of more verdicts there is a figure
 SHARES, MEANS = "ratings_by_point", "means"  # files with the numbers of the figures
 
 
@@ -155,9 +162,8 @@ def write_report(study: Study, at: datetime | None = None) -> Path:
     page = folder / "index.html"
     title = f"What people decided: study {study.name}"
     status = read_status(evidence, material.read_at, material.verdicts)
-    short = Section(
-        "In short", [*headline(status, material.verdicts, material.side_by_side, material.preferred, reported=True)]
-    )
+    sentences = headline(status, material.verdicts, material.side_by_side, material.preferred, reported=True)
+    short = Section("In short", [*sentences, *cards(material)])
     warning = " ".join([*([SIMULATED] if material.simulated else []), *late_lines(material.verdicts)])
     write_page(page, title, warning, [short, *sections(material, tables, drawn)])
     return page
@@ -229,11 +235,40 @@ def sections(
         parts |= _figures(material, drawn)
     if material.study.judging.does_tasks and material.groups:
         parts |= {"answers": shown.get("labels", []), "labels": [], "table_2": [], "agreement": [], SHARES: []}
-    folded = {"Methods", *(["Rules"] if material.holds else [])}
     parts_by_heading = {
         heading: [part for name in names for part in parts.get(name, ()) if part] for heading, names in OUTLINE.items()
     }
-    return [Section(heading, some, heading in folded) for heading, some in parts_by_heading.items() if some]
+    return [Section(heading, some, heading not in _OPEN) for heading, some in parts_by_heading.items() if some]
+
+
+def cards(material: CampaignMaterial) -> list[Card]:
+    """Return a card for each verdict, with its means on their scales; none if there are too many to look at."""
+    called, verdicts = material.study.called, material.verdicts
+    return [
+        Card(
+            scoped(verdict.transformation, verdict.language, verdict.task_type),
+            verdict.decision,
+            f", P {chance(verdict.probability)}, {count(verdict.n_pairs, called.item)}",
+            [
+                _on_scale(row, material.rubric.scale_of(row["question"]))
+                for row in means_frame([verdict]).to_dict("records")
+            ],
+            "; ".join(in_own_words(verdict.reasons, called)),
+        )
+        for verdict in (verdicts if len(verdicts) <= _CARDS else ())
+    ]
+
+
+def _on_scale(row: Mapping[Hashable, Any], scale: Sequence[float]) -> CardMean:
+    """Return a mean of `means_frame` as places on its question's scale."""
+    low, high = float(scale[0]), float(scale[-1])
+    places = {
+        name: round(100 * (row[name] - low) / (high - low), 1) if math.isfinite(row[name]) else None
+        for name in ("mean", "low", "high", "threshold")
+    }
+    return CardMean(
+        row["question"], interval_of(row), places["mean"], places["low"], places["high"], places["threshold"]
+    )
 
 
 def page_facts(material: CampaignMaterial, tables: Collection[str]) -> dict[str, Any]:
@@ -267,7 +302,8 @@ def _figures(material: CampaignMaterial, drawn: Mapping[str, pd.DataFrame]) -> d
     figures: dict[str, list[Figure]] = {MEANS: [], SHARES: []}
     for question in material.questions:
         scale, title = material.rubric.scale_of(question), question.capitalize()
-        if len(means := drawn[MEANS][drawn[MEANS]["question"] == question]):
+        means = drawn[MEANS][drawn[MEANS]["question"] == question]
+        if len(means) and len(material.verdicts) > _CARDS:
             caption = (
                 f"{title}: mean of the ratings that each verdict rests on, with its 95% interval; the"
                 f" dashed line is the threshold. Intervals are {INTERVALS[means['interval'].iloc[0]]} ({MEANS}.csv)."

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -233,10 +234,15 @@ def _named(transformation: str) -> str:
 
 
 PANEL_HEIGHT = 340  # with title and axes
-LETTERS = "#31333F"  # on a light page
+LETTERS = "currentColor"  # of the text around the chart
 _SUBTITLE = 44  # characters that fit under a panel's title, on a third of a laptop's page
 _MOST_STEPS = 10  # on the axis of ratings
 POINTS = 4000  # most in all panels: more take a browser seconds, and half a kilobyte each
+_GOLDEN = 0.618034  # the golden ratio: its multiples spread evenly
+_WINDOWS = 8  # a median is over the points whose ratings lie within this part of all ratings on each side
+_FEWEST = 5  # points for a median
+_EIGHT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#A6761D", "#8C6BB1", "#E7298A", "#7F7F7F")
+_FORMS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 _DRAWN = ["transformation", "drift", "mean_quality", "n_ratings", "simulated", "original", "transformed"]
 
 
@@ -305,6 +311,57 @@ def drift_panel(
         anchor="start",
     )
     return panel.properties(title=title, height=PANEL_HEIGHT)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A pair that a picture of drift names: its id, and what stands beside its point."""
+
+    pair_id: str
+    words: Sequence[str]
+
+
+def drift_overview(
+    points: pd.DataFrame, correlation: Mapping[Any, Any], scales: DriftScales, examples: Sequence[Example] = ()
+) -> alt.LayerChart:
+    """Return drift against mean ratings in one picture: a point a pair, and the median with the quartiles around it.
+
+    `points` are rows of `drift_by_quality` for one model, and `correlation` a row of `drift_correlations` over all of
+    them. Ratings of few raters share few means: points are moved aside a little, the same way each time.
+    """
+    across, up = _across_and_up(scales)
+    level = points["mean_quality"].round(1)
+    step = max(float(np.diff(np.unique(level)).min(initial=np.inf)), 0.05) if level.nunique() > 1 else 0.5
+    aside = (np.arange(len(points)) * _GOLDEN % 1 - 0.5) * min(step, 0.34) * 0.8
+    drawn = points.assign(name=points["transformation"].map(_named), mean_quality=points["mean_quality"] + aside)
+    names = [_named(name) for name in in_order(points["transformation"].unique())]
+    looks = dict(zip(names, zip(_EIGHT, itertools.cycle(_FORMS)), strict=False)) if len(names) <= len(_EIGHT) else {}
+    kinds = Kinds("name", *({name: look[place] for name, look in looks.items()} for place in (0, 1)))
+    marks = alt.Chart(drawn).mark_point(filled=True, opacity=0.65, size=45)
+    marks = marks.encode(x=across, y=up, tooltip=tips("name:N", "drift:Q:.3f", "original:N", "transformed:N"))
+    worst, best = level.min(), level.max()
+    near = {
+        at: points.loc[(level - at).abs() <= (best - worst) / _WINDOWS, "drift"] for at in np.linspace(worst, best, 25)
+    }
+    middle = pd.DataFrame(
+        [[at, *drift.quantile([0.25, 0.5, 0.75])] for at, drift in near.items() if len(drift) >= _FEWEST],
+        columns=["mean_quality", "low", "drift", "high"],
+    )
+    line = alt.Chart(middle).encode(x=across)
+    layers = [
+        line.mark_area(color=NEUTRAL, opacity=0.25).encode(y=alt.Y("low:Q"), y2="high:Q"),
+        marks.encode(color=kinds.colour, shape=kinds.shape) if looks else marks.encode(color=alt.value(_EIGHT[0])),
+        line.mark_line(color="currentColor", strokeWidth=2.5).encode(y=up),
+    ]
+    named = drawn.merge(pd.DataFrame([[one.pair_id, [*one.words]] for one in examples], columns=["pair_id", "words"]))
+    if len(named):
+        letters = alt.Chart(named).mark_text(align="left", dx=10, lineHeight=15, fontSize=12)
+        rings = alt.Chart(named).mark_point(size=160, color="currentColor", strokeWidth=2)
+        layers += [rings.encode(x=across, y=up), letters.encode(x=across, y=up, text="words:N")]
+    title = alt.TitleParams(
+        f"Drift against mean {scales.question}", subtitle=caption(correlation), anchor="start", offset=8
+    )
+    return alt.LayerChart(layer=layers, width=WIDTH, height=PANEL_HEIGHT, title=title)
 
 
 def _across_and_up(scales: DriftScales) -> tuple[alt.X, alt.Y]:

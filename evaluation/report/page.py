@@ -29,6 +29,7 @@ from evaluation.report import charts, paper_tables, sensitivity_tables
 from evaluation.report.material import ReportMaterial, failed_models, missing_scores, read_material
 from evaluation.report.paper_tables import SIGNIFICANT, PaperResults
 from evaluation.tables.comparisons import kendall_table, shift_table
+from evaluation.tables.datasets import drift_correlations
 from evaluation.tables.scores import axis_table
 from plumbline.cli import Named, Several, StudyOptions
 from plumbline.errors import StudyError, nearest
@@ -350,7 +351,7 @@ def all_exhibits(material: ReportMaterial, choices: Choices) -> dict[str, Exhibi
 
 def all_figures(material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
     """Return the figures by name, from the tables of `all_exhibits`, without empty ones: HTEB's, and Figure 3."""
-    figures: dict[str, Figure] = {}
+    figures = {"drift": _overview(material)} if len(material.rated) else dict[str, Figure]()
     for name, exhibit in exhibits.items():
         table, frame = name.removesuffix(_REFUSED), exhibit.frame
         nothing = (table == "axes" and name.replace("axes", "transformations") not in exhibits) or (
@@ -363,8 +364,23 @@ def all_figures(material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> di
     for number, (model, part) in enumerate(material.rated.groupby("model", sort=False), 1):
         of_model = material.correlations[material.correlations["model"] == model]
         panels = charts.drift_figure(part, of_model, question=material.question, scale=material.scale)
-        remark = f"; {undrawn}" if (undrawn := charts.left_undrawn(part)) else ""
-        remark += "; SIMULATED ratings" if bool(part["simulated"].any()) else ""
-        caption = f"{model}: drift against mean {material.question} (HTEB, Figure 3){remark}"
+        caption = f"{model}: drift against mean {material.question} (HTEB, Figure 3){_remarks(part)}"
         figures[f"drift_{number}"] = figure(panels, caption)
     return figures
+
+
+def _overview(material: ReportMaterial) -> Figure:
+    """Return the drift of all rated pairs in the first model's space against their mean ratings."""
+    model = material.rated["model"].iloc[0]
+    points = material.rated[material.rated["model"] == model]
+    of_all = drift_correlations(points.assign(transformation="all", axis="all"), material.results.seed)
+    scales = charts.DriftScales(material.question, material.scale, float(points["drift"].max()))
+    chart = charts.drift_overview(charts.drawn_points(points), of_all.iloc[0], scales)
+    caption = f"{model}: a point is a rated pair, the line the median of their drift, the band holds the middle half"
+    return figure(chart, caption + _remarks(points))
+
+
+def _remarks(points: pd.DataFrame) -> str:
+    """Return what a caption of drift adds: how many points are drawn, and whether ratings are simulated."""
+    undrawn = charts.left_undrawn(points)
+    return (f"; {undrawn}" if undrawn else "") + ("; SIMULATED ratings" if points["simulated"].any() else "")

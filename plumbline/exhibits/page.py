@@ -5,6 +5,8 @@ The answer comes first, then the contents; each note of a table appears once, at
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import math
 import re
@@ -15,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 
 from plumbline.exhibits.table import UNDEFINED, Exhibit, Table, is_numeric, write_files
-from plumbline.exhibits.templates import html
+from plumbline.exhibits.templates import html, source
 from plumbline.importing import altair as alt
 from plumbline.importing import vl_convert
 from plumbline.store import atomic
@@ -24,6 +26,17 @@ _FILES = (
     "Each table is also a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure a file in figures/ (SVG,"
     " PNG)."
 )
+_LETTERS = {"labelColor": "currentColor", "titleColor": "currentColor"}
+_LINES = {"gridColor": "#7f7f7f", "gridOpacity": 0.25, "domainColor": "#7f7f7f", "tickColor": "#7f7f7f"}
+#: Settings of Vega-Lite for all charts; a chart's own come first.
+_LOOK: dict[str, dict[str, object]] = {
+    "axis": _LETTERS | _LINES,
+    "legend": _LETTERS,
+    "header": _LETTERS,
+    "title": {"color": "currentColor", "subtitleColor": "currentColor"},
+    "text": {"color": "currentColor"},
+    "view": {"stroke": None},
+}
 #: Figures that follow one another and are seen at once; a reader unfolds the others.
 OPEN = 2
 
@@ -41,6 +54,11 @@ class Figure:
         """The chart as SVG, drawn once."""
         return svg(self.chart)
 
+    @property
+    def width(self) -> int:
+        """The chart's width in pixels."""
+        return round(float(self.svg.partition(' width="')[2].partition('"')[0]))
+
     def png(self, scale: float = 2.0) -> bytes:
         """The chart as PNG, at `scale` times 72 dots an inch."""
         drawn: bytes = vl_convert.svg_to_png(self.svg, scale=scale)
@@ -48,14 +66,40 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class CardMean:
+    """A mean with its interval on its question's scale: places from 0 to 100, none where a number is undefined."""
+
+    question: str
+    words: str
+    at: float | None
+    low: float | None
+    high: float | None
+    limit: float | None
+
+
+@dataclass(frozen=True)
+class Card:
+    """What was decided on one transformation or system; `facts` follow the decision in its line."""
+
+    title: str
+    decision: str
+    facts: str
+    means: Sequence[CardMean]
+    reason: str
+
+
+Part = str | Table | Figure | Card
+
+
+@dataclass(frozen=True)
 class Section:
-    """A heading and the blocks below it, in order; a string is a paragraph.
+    """A heading and the blocks below it, in order; a string is a paragraph, and cards stand beside one another.
 
     A `folded` section shows its heading alone until a reader opens it.
     """
 
     heading: str
-    parts: Sequence[str | Table | Figure]
+    parts: Sequence[Part]
     folded: bool = False
 
 
@@ -72,7 +116,10 @@ def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]
         }
         for section in sections
     ]
+    script = source("plumbline/exhibits/page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     facts = {"title": title, "warning": warning, "sections": blocks, "notes": notes}
+    facts |= {"script": script, "script_hash": f"sha256-{digest}"}
     with atomic(path) as file:
         file.write(html("plumbline/exhibits/page.html", facts).encode())
 
@@ -101,8 +148,8 @@ def write_outlined(
 ) -> Path:
     """Write a report into a folder, each file atomically, and return its page. Files of the previous report go.
 
-    `outline` maps headings to names of figures and tables; a heading with none of them is left out. Sections of
-    `folded` headings are closed until a reader opens them.
+    `outline` maps headings to names of figures and tables; a heading with none of them is left out. The first figure
+    stands with the answer. Sections of `folded` headings are closed until a reader opens them.
     """
     files: dict[str, bytes] = {}
     for exhibit in exhibits.values():
@@ -111,24 +158,31 @@ def write_outlined(
         files |= {f"figures/{name}.svg": figure.svg.encode(), f"figures/{name}.png": figure.png()}
     write_files(folder, files)
     doubtful = "\n".join(f"– {line}." for line in words.doubts) or "Nothing stands out."
+    first, *others = figures or [""]
     sections = [
-        Section("In short", words.headline),
+        Section("In short", [*words.headline, *([figures[first]] if first else [])]),
         Section("What is doubtful", [doubtful]),
-        Section("This report", [f"{words.about} {_FILES}"]),
     ]
     for heading, names in outline.items():
-        parts = [figures[name] for name in names if name in figures]
+        parts = [figures[name] for name in names if name in others]
         tables = [exhibits[name].table(cut=True) for name in names if name in exhibits]
         if parts or tables:
             sections.append(Section(heading, [*parts, *tables], heading in folded))
+    sections.append(Section("This report", [f"{words.about} {_FILES}"], folded=True))
     write_page(folder / "index.html", words.title, words.warning, sections)
     return folder / "index.html"
 
 
 def svg(chart: alt.TopLevelMixin) -> str:
-    """Return the chart as SVG, with its text as text. Vega escapes the texts."""
+    """Return the chart as SVG, with its text as text. Vega escapes the texts.
+
+    Letters have the colour of the text around them, so that a page in dark colours can show them.
+    """
     with alt.data_transformers.disable_max_rows():  # they keep notebooks small; a page holds no data
-        drawn: str = vl_convert.vegalite_to_svg(json.dumps(chart.to_dict(), sort_keys=True))  # Altair's own is slow
+        specification = chart.to_dict()
+    config = specification.get("config", {})
+    specification["config"] = config | {part: look | config.get(part, {}) for part, look in _LOOK.items()}
+    drawn: str = vl_convert.vegalite_to_svg(json.dumps(specification, sort_keys=True))  # Altair's own is slow
     return drawn
 
 
@@ -143,15 +197,17 @@ def _spans(numbers: Sequence[int]) -> list[tuple[int, int]]:
     return spans
 
 
-def _shown_parts(parts: Sequence[str | Table | Figure], notes: Sequence[str]) -> list[dict[str, object]]:
-    """Return the blocks of a section for the template; figures that follow one another are one block."""
+def _shown_parts(parts: Sequence[Part], notes: Sequence[str]) -> list[dict[str, object]]:
+    """Return the blocks of a section for the template; figures, or cards, that follow one another are one block."""
     blocks: list[dict[str, object]] = []
-    for are_figures, run in groupby(parts, lambda part: isinstance(part, Figure)):
-        if are_figures:
-            figures = [part for part in run if isinstance(part, Figure)]
+    for kind, run in groupby(parts, type):
+        if kind is Figure:
+            figures = [*run]
             blocks.append({"kind": "figures", "open": figures[:OPEN], "folded": figures[OPEN:]})
+        elif kind is Card:
+            blocks.append({"kind": "cards", "cards": [*run]})
         else:
-            blocks += [_shown(part, notes) for part in run if not isinstance(part, Figure)]
+            blocks += [_shown(part, notes) for part in run if isinstance(part, str | Table)]
     return blocks
 
 

@@ -25,7 +25,7 @@ def environment(form: Form = "text") -> jinja2.Environment:
     environment = jinja2.Environment(
         autoescape=form == "html",
         undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(_source),
+        loader=jinja2.FunctionLoader(source),
         trim_blocks=form != "sentences",
         lstrip_blocks=form != "sentences",
         finalize=(lambda value: value if isinstance(value, markupsafe.Markup) else as_markdown(str(value)))
@@ -82,7 +82,7 @@ def _coded(text: str) -> markupsafe.Markup:
     )
 
 
-def _source(name: str) -> str:
+def source(name: str) -> str:
     """Return a template's source: `package/folder/file`."""
     package, _, path = name.partition("/")
     return files(package).joinpath(path).read_text(encoding="utf-8")

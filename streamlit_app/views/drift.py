@@ -11,7 +11,7 @@ import streamlit as st
 from annotation.campaign.rubric import load_rubric
 from annotation.verdicts.tables import display
 from evaluation.report import paper_tables
-from evaluation.report.charts import LETTERS, caption, drawn_points, drift_figure, drift_panels, left_undrawn
+from evaluation.report.charts import caption, drawn_points, drift_figure, drift_panels, left_undrawn
 from plumbline.languages import language_name
 from streamlit_app import pair
 from streamlit_app.elements import (
@@ -29,7 +29,7 @@ from streamlit_app.readers.scores import ScoreReader
 
 READER = ScoreReader
 PANELS = 3  # beside one another, as many as the longest axis has transformations
-INK = {False: LETTERS, True: "#FAFAFA"}  # colours of text on a light and on a dark page
+INK = {False: "#31333F", True: "#FAFAFA"}  # colours of text on a light and on a dark page
 _TOOLTIP = 300  # characters of a text in a tooltip; the pair's own view shows all
 
 
