@@ -17,7 +17,7 @@ from annotation.campaign.records import CampaignRecords
 from annotation.options import CampaignOptions
 from benchmarks.browser import browser, dashboard, settle
 from evaluation.records import EvaluationRecords
-from evaluation.report.charts import DriftScales, drift_panel
+from evaluation.report.charts import DriftScales, caption, drift_overview
 from evaluation.tables.datasets import drift_by_quality, drift_correlations
 from plumbline import cli
 from plumbline.exhibits.page import Figure
@@ -70,11 +70,13 @@ def drift_of_people(study: Study) -> Figure:
     rated = drift_by_quality(
         pairs, campaign.ratings, evaluation.drift, per_pair=study.raters.per_pair, question="meaning"
     )
-    frame = rated.assign(transformation="Six systems that simplify sentences", original="", transformed="")
-    (row,) = drift_correlations(frame, study.sample.seed).to_dict("records")
-    scales = DriftScales("meaning, by three people", (1, 5), float(frame["drift"].max()))
-    chart = drift_panel(frame, row, scales).properties(width=330, height=280)
-    return Figure(chart, "", "")
+    (row,) = drift_correlations(rated.assign(transformation="six systems"), study.sample.seed).to_dict("records")
+    chart = drift_overview(rated, row, DriftScales("meaning, by three people", (1, 5), float(rated["drift"].max())))
+    short = "replace(datum.label, ' (with the default model instead of w2v)', ', default model')"
+    for channel in (chart.layer[1].encoding.color, chart.layer[1].encoding.shape):
+        channel["legend"]["labelExpr"], channel["legend"]["columns"] = short, 3
+    title = {"text": "The worse people rate a sentence, the farther MiniLM moves it", "subtitle": caption(row)}
+    return Figure(chart.properties(title=title | {"anchor": "start", "offset": 8}), "", "")
 
 
 def taken(page: Page, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -313,17 +313,7 @@ def drift_panel(
     return panel.properties(title=title, height=PANEL_HEIGHT)
 
 
-@dataclass(frozen=True)
-class Example:
-    """A pair that a picture of drift names: its id, and what stands beside its point."""
-
-    pair_id: str
-    words: Sequence[str]
-
-
-def drift_overview(
-    points: pd.DataFrame, correlation: Mapping[Any, Any], scales: DriftScales, examples: Sequence[Example] = ()
-) -> alt.LayerChart:
+def drift_overview(points: pd.DataFrame, correlation: Mapping[Any, Any], scales: DriftScales) -> alt.LayerChart:
     """Return drift against mean ratings in one picture: a point a pair, and the median with the quartiles around it.
 
     `points` are rows of `drift_by_quality` for one model, and `correlation` a row of `drift_correlations` over all of
@@ -353,11 +343,6 @@ def drift_overview(
         marks.encode(color=kinds.colour, shape=kinds.shape) if looks else marks.encode(color=alt.value(_EIGHT[0])),
         line.mark_line(color="currentColor", strokeWidth=2.5).encode(y=up),
     ]
-    named = drawn.merge(pd.DataFrame([[one.pair_id, [*one.words]] for one in examples], columns=["pair_id", "words"]))
-    if len(named):
-        letters = alt.Chart(named).mark_text(align="left", dx=10, lineHeight=15, fontSize=12)
-        rings = alt.Chart(named).mark_point(size=160, color="currentColor", strokeWidth=2)
-        layers += [rings.encode(x=across, y=up), letters.encode(x=across, y=up, text="words:N")]
     title = alt.TitleParams(
         f"Drift against mean {scales.question}", subtitle=caption(correlation), anchor="start", offset=8
     )

@@ -1,6 +1,6 @@
 "use strict";
 // Tables can be sorted, copied and downloaded; without this script the page shows the same.
-const cells = (row) => [...row.cells].map((cell) => cell.textContent.trim());
+const cells = (row) => [...row.cells].map((cell) => cell.textContent.replaceAll("\u00a0", " ").trim());
 // A spreadsheet would compute what begins like a formula; a number with its interval is none.
 const number = /^[+-][\d.,]+%?( \[[\d.,%+−–\s-]*\])?$/;
 const inert = (text) => (/^[=+\-@\t\r＝＋－＠]/.test(text) && !number.test(text) ? `'${text}` : text);
@@ -30,6 +30,7 @@ function tool(name, act) {
 for (const table of document.querySelectorAll("table")) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, place) => {
+    if (!head.textContent) return; // a column without a name
     const button = tool(head.textContent, () => {
       const ascending = head.getAttribute("aria-sort") !== "ascending";
       heads.forEach((other) => other.removeAttribute("aria-sort"));

@@ -9,6 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from evaluation.report import charts
 from evaluation.tables.comparisons import shift_table
@@ -151,3 +152,21 @@ def test_figure_10_has_a_panel_an_ordering_and_bars_from_most_to_least() -> None
     assert "Lexical/Stylistic &gt; Language &gt; Length" in words
     ranks = {row["name"]: row["rank"] for row in rows_of(chart) if row["model"] == "Tiny"}
     assert ranks == {"Language": 1, "Lexical/Stylistic": 2, "Length": 3}
+
+
+def test_the_overview_of_drift_has_the_median_near_each_rating_and_rho_over_all_pairs() -> None:
+    rng = np.random.default_rng(1337)
+    means = rng.integers(3, 16, 200) / 3
+    points = pd.DataFrame({"pair_id": [f"p{n}" for n in range(200)], "mean_quality": means,
+                           "transformation": np.where(np.arange(200) % 2, "paraphrasing", "expansion"), "axis": "all",
+                           "model": "m", "drift": (5 - means) / 8 + rng.uniform(0, 0.2, 200), "simulated": False,
+                           "original": "a", "transformed": "b", "n_ratings": 3})  # fmt: skip
+    row = drift_correlations(points.assign(transformation="all"), 1337).iloc[0]
+    chart = charts.drift_overview(points, row, charts.DriftScales("quality", (1, 5), 1.0))
+    assert f"ρ = −{stats.spearmanr(points['drift'], means).statistic * -1:.2f}" in words_of(chart)
+    assert {"Paraphrasing", "Expansion"} <= set(re.findall(r">([^<>]+)<", svg(chart)))
+    middle = next(rows for rows in chart.to_dict()["datasets"].values() if "low" in rows[0])
+    for spot in middle:
+        near = points.loc[np.abs(means.round(1) - spot["mean_quality"]) <= 0.5, "drift"]
+        assert [spot["low"], spot["drift"], spot["high"]] == pytest.approx(np.quantile(near, [0.25, 0.5, 0.75]))
+    assert max(abs(row["mean_quality"] - mean) for row, mean in zip(rows_of(chart), means, strict=True)) < 0.17

@@ -196,7 +196,7 @@ TABLES = {
     "transformations",
 }
 BARE = str.maketrans("", "", r"\{}")  # the signs of Markdown's and LaTeX's escapes
-FIGURES = {"axes", "transformations", "shifts", "drift_1", "drift_2", "drops", "profiles"}
+FIGURES = {"drift", "axes", "transformations", "shifts", "drift_1", "drift_2", "drops", "profiles"}
 
 
 def test_every_table_is_there_in_every_form(reported: Study) -> None:
@@ -232,8 +232,8 @@ def test_the_page_says_it_too(reported: Study) -> None:
     for name in TABLES:
         assert f"({name}.csv)" in page
     headings = re.findall(r"<h2>(.*)</h2>", page)
-    assert headings[:4] == ["In short", "Contents", "What is doubtful", "This report"]
-    assert headings[-2:] == ["Left out", "Notes"]
+    assert headings[:4] == ["In short", "Contents", "What is doubtful", "Scores by axis"]
+    assert headings[-3:] == ["Left out", "This report", "Notes"]
     assert page.index("Doubtful: the ratings behind the verdicts are SIMULATED") < page.index("Contents")
     assert page.count("<svg") == len(FIGURES) and "SIMULATED ratings" in page
 

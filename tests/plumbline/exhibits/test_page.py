@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import csv
+import hashlib
+import html
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import altair as alt
 import pandas as pd
+from playwright.sync_api import Page
 
 from plumbline.exhibits.page import Figure, Section, write_page
 from plumbline.exhibits.table import Table
+from plumbline.exhibits.templates import source
 
 SCRIPT = '<script>alert("1")</script> {{ 7 * 7 }}'
 
@@ -41,7 +47,9 @@ def test_texts_are_data_and_the_page_needs_nothing_else(tmp_path: Path) -> None:
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     reader = Reader()
     reader.feed(page)
-    assert "script" not in reader.tags and {"svg", "table", "figcaption"} <= set(reader.tags)
+    assert reader.tags.count("script") == 1 and {"svg", "table", "figcaption"} <= set(reader.tags)
+    own = source("plumbline/exhibits/page.js").encode()  # no other script is run
+    assert f"script-src 'sha256-{base64.b64encode(hashlib.sha256(own).digest()).decode()}'" in html.unescape(page)
     # Title, heading, warning, section, paragraph, table's caption, head and cell, figure's caption: 9, and the chart.
     assert reader.words.count('alert("1")') >= 9 and "49" not in reader.words
     assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org)", page)
@@ -87,3 +95,25 @@ def test_what_follows_two_figures_and_a_folded_section_wait_for_a_reader(tmp_pat
     assert ["2 more figures" in part for part in folded] == [True, False]
     assert [number for number in range(4) if f"figure {number}" in folded[0]] == [2, 3]
     assert "<h2>Methods</h2>" in folded[1] and "words" in folded[1]
+
+
+def test_a_table_is_sorted_by_its_numbers_and_downloaded_without_formulas(tmp_path: Path, page: Page) -> None:
+    names = ["=1+1", "b, or c", 'd "quoted"', "e"]
+    frame = pd.DataFrame({"Name": names, "Mean": ["+10.5 [−1.0, 20.0]", "–", "−2.0 [−3.0, −1.0]", "9.00"]})
+    write_page(tmp_path / "index.html", "t", "", [Section("In short", [Table(frame, "Means")])])
+    page.goto((tmp_path / "index.html").as_uri())
+
+    def column(place: int) -> list[str]:
+        return page.locator(f"tbody td:nth-child({place})").all_inner_texts()
+
+    head = page.get_by_role("button", name="Mean")
+    head.click()
+    assert column(1) == ['d "quoted"', "e", "=1+1", "b, or c"]  # what is undefined stays at the end
+    head.click()
+    assert column(1) == ["=1+1", "e", 'd "quoted"', "b, or c"]
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download CSV").click()
+    assert download.value.suggested_filename == "Means.csv"
+    rows = list(csv.reader(download.value.path().read_text(encoding="utf-8-sig").splitlines()))
+    assert [row[0] for row in rows] == ["Name", "'=1+1", "e", 'd "quoted"', "b, or c"]
+    assert rows[1][1] == "+10.5 [−1.0, 20.0]"
