@@ -325,8 +325,8 @@ def drift_overview(points: pd.DataFrame, correlation: Mapping[Any, Any], scales:
     aside = (np.arange(len(points)) * _GOLDEN % 1 - 0.5) * min(step, 0.34) * 0.8
     drawn = points.assign(name=points["transformation"].map(_named), mean_quality=points["mean_quality"] + aside)
     names = [_named(name) for name in in_order(points["transformation"].unique())]
-    looks = dict(zip(names, zip(_EIGHT, itertools.cycle(_FORMS)), strict=False)) if len(names) <= len(_EIGHT) else {}
-    kinds = Kinds("name", *({name: look[place] for name, look in looks.items()} for place in (0, 1)))
+    told_apart = len(names) <= len(_EIGHT)
+    kinds = Kinds("name", dict(zip(names, itertools.cycle(_EIGHT))), dict(zip(names, itertools.cycle(_FORMS))))
     marks = alt.Chart(drawn).mark_point(filled=True, opacity=0.65, size=45)
     marks = marks.encode(x=across, y=up, tooltip=tips("name:N", "drift:Q:.3f", "original:N", "transformed:N"))
     worst, best = level.min(), level.max()
@@ -340,7 +340,7 @@ def drift_overview(points: pd.DataFrame, correlation: Mapping[Any, Any], scales:
     line = alt.Chart(middle).encode(x=across)
     layers = [
         line.mark_area(color=NEUTRAL, opacity=0.25).encode(y=alt.Y("low:Q"), y2="high:Q"),
-        marks.encode(color=kinds.colour, shape=kinds.shape) if looks else marks.encode(color=alt.value(_EIGHT[0])),
+        marks.encode(color=kinds.colour, shape=kinds.shape) if told_apart else marks.encode(color=alt.value(_EIGHT[0])),
         line.mark_line(color="currentColor", strokeWidth=2.5).encode(y=up),
     ]
     title = alt.TitleParams(

@@ -375,7 +375,7 @@ def _overview(material: ReportMaterial) -> Figure:
     points = material.rated[material.rated["model"] == model]
     of_all = drift_correlations(points.assign(transformation="all", axis="all"), material.results.seed)
     scales = charts.DriftScales(material.question, material.scale, float(points["drift"].max()))
-    chart = charts.drift_overview(charts.drawn_points(points), of_all.iloc[0], scales)
+    chart = charts.drift_overview(charts.drawn_points(points), of_all.to_dict("records")[0], scales)
     caption = f"{model}: a point is a rated pair, the line the median of their drift, the band holds the middle half"
     return figure(chart, caption + _remarks(points))
 

@@ -26,8 +26,9 @@ _FILES = (
     "Each table is also a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure a file in figures/ (SVG,"
     " PNG)."
 )
-_LETTERS = {"labelColor": "currentColor", "titleColor": "currentColor"}
-_LINES = {"gridColor": "#7f7f7f", "gridOpacity": 0.25, "domainColor": "#7f7f7f", "tickColor": "#7f7f7f"}
+_LETTERS: dict[str, object] = {"labelColor": "currentColor", "titleColor": "currentColor"}
+_GREY = "#7f7f7f"  # seen on light and dark pages
+_LINES: dict[str, object] = {"gridColor": _GREY, "gridOpacity": 0.25, "domainColor": _GREY, "tickColor": _GREY}
 #: Settings of Vega-Lite for all charts; a chart's own come first.
 _LOOK: dict[str, dict[str, object]] = {
     "axis": _LETTERS | _LINES,
