@@ -64,8 +64,9 @@ def side_by_side(  # noqa: PLR0913 (five of them name columns)
         value: the column of numbers.
 
     Returns:
-        Two frames. `systems`: question, system, n (originals that all systems have), mean (over these), rank (of that
-        mean), rank_low, rank_high, group, reason. `differences`: question, system, other, n (originals that both have),
+        Two frames. `systems`: question, system, n (originals that all systems have), mean (over these), rank (one more
+        than the systems that are better by `difference`: that of the mean where all have the same originals),
+        rank_low, rank_high, group, reason. `differences`: question, system, other, n (originals that both have),
         difference (of the means, in points), low, high, p, p_holm, better, equal, worse (shares of the originals on
         which the system is), reason. NaN with the reason where a number is undefined.
 
@@ -205,7 +206,13 @@ class _RatingComparison(Comparison):
         self._grid = ratings.pivot_table(index="original", columns="system", values="value", observed=True)
         self._shared = self.among_all(self._grid.dropna())
         means = (self._shared if len(self._shared) else self._grid).mean()
-        super().__init__(list((sign * means).sort_values(ascending=False, kind="stable").index), over, sign)
+        by_mean = list((sign * means).sort_values(ascending=False, kind="stable").index)
+        self._n_better = dict.fromkeys(by_mean, 0)
+        for first, second in itertools.combinations(by_mean, 2):
+            gain = sign * self.of_originals(first, second).sum()
+            self._n_better[second] += bool(gain > EQUAL)
+            self._n_better[first] += bool(gain < -EQUAL)
+        super().__init__(sorted(by_mean, key=self._n_better.__getitem__), over, sign)
 
     def among_all(self, shared: pd.DataFrame) -> pd.DataFrame:
         """Return the originals of all systems over which means are taken."""
@@ -226,13 +233,12 @@ class _RatingComparison(Comparison):
 
     def systems(self) -> Iterator[dict[str, Any]]:
         """Yield the systems, the best first."""
-        means = self._sign * self._shared.mean().round(9)
         for row in self.places():
             system = row["system"]
             yield row | {
                 "n": len(self._shared),
                 "mean": self._shared[system].mean() if len(self._shared) else math.nan,
-                "rank": 1 + int((means > means[system]).sum()) if len(self._shared) else math.nan,
+                "rank": 1 + self._n_better[system] if len(self._shared) else math.nan,
                 "reason": "" if len(self._shared) else "no original has ratings for all systems",
             }
 

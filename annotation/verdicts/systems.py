@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from datetime import datetime
@@ -33,6 +32,10 @@ _AFTER_BLOCKS = (
     "looks are after blocks of originals: intervals hold at all looks together, and p is the least error of all looks"
     " together at which one of them tells the two apart, so both hold whatever ended the campaign; a difference that"
     " ended it early is on average too large"
+)
+_UNEQUAL = (
+    "not all are rated on the same originals: ranks, their intervals and letters are by the differences, over the"
+    " originals that each two have, and need not follow the means"
 )
 NONE = SideBySide(
     pd.DataFrame(columns=["language", *SYSTEMS, "reason"]),
@@ -231,16 +234,20 @@ def answers(done: SideBySide) -> Iterator[str]:
     overall, differences = (frame.assign(question=places_of(frame)) for frame in frames)
     for question, systems in overall.groupby("question", sort=False):
         best = systems.iloc[0]
-        # No original has ratings for all, or another system is better on those that it shares with this one.
-        if math.isnan(best["mean"]) or best["rank_low"] > 1:
+        if best["rank"] != 1:
+            each = "each is worse than another on the originals of both"
+            yield f"No system is the best in {question}: {best['reason'] or each}"
             continue
         others = differences[(differences["question"] == question) & (differences["system"] == best["system"])]
         alike = [_named(name) for name in others.loc[~(others["p_holm"] < 1 - CONFIDENCE), "other"]]
         apart = f"not told apart from {' and '.join(alike)}" if alike else "told apart from all others"
+        of_best = number(best["mean"])
+        if (others["n"] != best["n"]).any():
+            of_best = "by the differences on the originals that it shares with each other system"
         if len(systems) == 2:
             outcome, row = "not told apart" if alike else "told apart", others.iloc[0]
             apart = f"{outcome} from {_named(row['other'])}, difference {difference_words(row)}"
-        yield f"{_named(best['system'])} has the best {question} ({number(best['mean'])}, {apart})"
+        yield f"{_named(best['system'])} has the best {question} ({of_best}, {apart})"
 
 
 def p_words(row: Row) -> str:
@@ -271,6 +278,7 @@ def systems_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     }
     notes = [
         "means are over the originals that all have ratings for; those that share a letter are not told apart",
+        *([_UNEQUAL] if _unequal(done) else []),
         *reasons(places_of(done.systems), done.systems["reason"]),
     ]
     caption = f"{called.judged.capitalize()}s side by side, on the same originals"
@@ -299,6 +307,13 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     ]
     caption = f"Differences between {called.judged}s on the same originals"
     return Exhibit.of("differences", caption, done.differences, columns, notes)
+
+
+def _unequal(done: SideBySide) -> bool:
+    """Return whether two systems of a question have more originals in common than all of its systems have."""
+    originals = done.differences.groupby(places_of(done.differences))["n"].max()
+    of_all = done.systems.groupby(places_of(done.systems))["n"].max()
+    return bool(originals.gt(of_all.reindex(originals.index)).any())
 
 
 def _named(name: object) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from annotation.statistics.summaries import Design
 from annotation.statistics.systems import SideBySide, side_by_side
-from annotation.verdicts.systems import answers, compared
+from annotation.verdicts.systems import answers, compared, systems_exhibit
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.subject import PairSubject
 from tests.annotation.judgements import pair
@@ -58,20 +58,38 @@ def test_no_system_is_called_best_where_no_original_has_ratings_for_all() -> Non
     more = frame[frame["transformation"] == "ours"].tail(4).assign(transformation="more")
     more = more.assign(pair_id=more["pair_id"].str.replace("ours", "more"))
     found = compared(pd.concat([frame, more]), [*PAIRS, *third], Design(("quality",)), PairSubject())
-    assert len(found.differences) == 3 and found.systems["mean"].isna().all() and not list(answers(found))
+    assert len(found.differences) == 3 and found.systems[["mean", "rank"]].isna().all(axis=None)
+    assert ["best in quality: no original has ratings for all" in sentence for sentence in answers(found)] == [True]
 
 
-def test_no_system_is_called_best_that_another_beats_on_the_originals_of_both() -> None:
-    """All three share four originals, on which theirs is better; on the other 36 ours is better by 0.9."""
-    gain = {name: {"ours": 1.0, "theirs": 0.1}.get(name, 0) for name in ("ours", "theirs", "more")}
+def unequal(ours_on_few: float) -> SideBySide:
+    """All three share four originals, where ours is worse than theirs; on the other 36 it is better by 0.9."""
+    gain = {"ours": 1.0, "theirs": 0.1, "more": 0.0}
     rows = [
         {"original": number, "system": name, "rater_id": "a", "question": "quality"}
-        | {"value": 2 + gain[name] + number % 3 / 10 - 2 * (name == "ours" and number < 4)}
+        | {"value": 2 + (ours_on_few if name == "ours" and number < 4 else gain[name]) + number % 3 / 10}
         for name in gain
         for number in range(40)
         if name != "more" or number < 4
     ]
     found = side_by_side(pd.DataFrame(rows))
-    systems = found.systems.assign(language="")
-    assert systems[["system", "rank", "rank_low"]].iloc[0].tolist() == ["theirs", 1, 2]
-    assert not list(answers(SideBySide(systems, found.differences.assign(language=""))))
+    return SideBySide(found.systems.assign(language=""), found.differences.assign(language=""))
+
+
+def test_ranks_follow_the_differences_where_systems_have_ratings_of_different_originals() -> None:
+    """Ours is better than each on the originals of both, although theirs has the higher mean over the four of all."""
+    found = unequal(0.05)
+    systems = found.systems.set_index("system")
+    assert list(systems.index) == ["ours", "theirs", "more"] and list(systems["rank"]) == [1, 2, 3]
+    assert systems["mean"]["theirs"] > systems["mean"]["ours"]
+    assert ((systems["rank_low"] <= systems["rank"]) & (systems["rank"] <= systems["rank_high"])).all()
+    (sentence,) = answers(found)
+    assert sentence.startswith("Ours has the best quality (by the differences")
+    assert any("need not follow the means" in note for note in systems_exhibit(found).notes)
+
+
+def test_no_system_is_called_best_where_each_is_worse_than_another() -> None:
+    """Ours is better than theirs over 40 originals, theirs than more and more than ours over four."""
+    found = unequal(-1.0)
+    assert list(found.systems["rank"]) == [2, 2, 2]
+    assert ["each is worse than another" in sentence for sentence in answers(found)] == [True]
