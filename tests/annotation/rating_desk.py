@@ -8,6 +8,7 @@ desk.saved["i0"]                            # the last answer of an item: values
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -88,6 +89,13 @@ class Desk:
         values: dict[str, Any] = self.saved[item]["values"]
         return values
 
+    def answer_hanging(self) -> None:
+        """Answer the calls that got no answer, one after another, and hang no more."""
+        self.hang = ""
+        for route in self.hanging:
+            self._serve(route)
+        self.hanging.clear()
+
     def _serve(self, route: Route) -> None:
         name = route.request.url.removeprefix(URL)
         self.calls.append(name)
@@ -111,7 +119,8 @@ class Desk:
             self.log.append(body)
             self.saved[body["id"]] = {key: body[key] for key in ("values", "status", "seconds")}
         if name == "previous":
-            own = [item for item in self.items if item["id"] in done and item["id"] != body]
+            before = itertools.takewhile(lambda item: item["id"] != body, self.items)
+            own = [item for item in before if item["id"] in done]
             return {**own[-1], "answer": self.saved[own[-1]["id"]]} if own else None
         return {"progress": {"done": len(done), "total": len(self.items)}, "end": {"text": "That is all."}}.get(name)
 

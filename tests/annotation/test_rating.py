@@ -177,6 +177,51 @@ def test_who_cannot_judge_says_why(page: Page) -> None:
     assert desk.settle("i1") == {"quality": 4, "comment": "It is 1 poem <b>"}
 
 
+def test_going_back_fast_brings_a_pair_once_and_keeps_its_discard(page: Page) -> None:
+    """Backspace is pressed while the pair before is fetched; a pair that was gone on to meanwhile stays."""
+    desk = Desk(page, [WORDED], TEXTS)
+    desk.begin()
+    for number in (2, 3, 4):
+        desk.press("4", "Enter")
+        desk.turn(number)
+    desk.settle("i2")
+    page.reload()
+    expect(page.locator("#item")).to_contain_text("mat 3.")
+    desk.hang = "previous"
+    desk.press("Backspace", "Backspace", "Backspace")
+    while not desk.hanging:
+        page.wait_for_timeout(25)
+    page.wait_for_timeout(100)
+    assert len(desk.hanging) == 1
+    desk.answer_hanging()
+    expect(page.locator("#item")).to_contain_text("mat 2.")
+    page.get_by_role("button", name="I cannot judge").click()
+    desk.press("2")
+    expect(page.locator("#item")).to_contain_text("mat 3.")
+    desk.settle("i2", "discarded")
+    desk.press("5", "Enter")
+    expect(page.locator("#item")).to_contain_text("mat 4.")
+    page.locator("#back").click()
+    page.locator("#back").click()
+    expect(page.locator("#before")).to_contain_text("You discarded this")
+    desk.hang = "previous"
+    page.locator("#back").click()
+    page.locator("#next").click()
+    expect(page.locator("#item")).to_contain_text("mat 3.")
+    while not desk.hanging:
+        page.wait_for_timeout(25)
+    desk.answer_hanging()
+    page.wait_for_timeout(100)
+    expect(page.locator("#item")).to_contain_text("mat 3.")
+    desk.press("Backspace", "3", "Enter", "3", "Enter")
+    assert desk.settle("i4") == {"quality": 3}
+    assert (desk.saved["i2"]["status"], desk.saved["i3"]["values"]) == ("discarded", {"quality": 3})
+    for text in ("mat 4.", "mat 3.", "mat 2.", "mat 1."):
+        page.locator("#back").click()
+        expect(page.locator("#item")).to_contain_text(text)
+    assert desk.complaints == []
+
+
 def test_offline_for_a_minute_nothing_is_lost(page: Page) -> None:
     """Pairs that are there go on; answers wait in the browser, over a reload too, and each arrives."""
     desk = Desk(page, [WORDED], TEXTS)

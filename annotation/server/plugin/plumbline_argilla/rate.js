@@ -205,13 +205,20 @@ function start(task, store) {
 
   // Items that are here before they are asked for: those of a page and of the next one, for a page is shown whole.
   const TOGETHER = task.together || 1, AHEAD = Math.max(4, 2 * TOGETHER);
-  const queue = [], met = new Set(), done = new Set();
+  const queue = [], met = new Map(), done = new Set();
   let exhausted = false, filling = null;
+  // An item is here once, with its newest answer, whoever hands it out.
+  const once = item => {
+    const own = met.get(item.id) || item, waiting = unsent.get(item.id);
+    if (!isFinal(own)) own.answer = item.answer;
+    if (waiting && waiting.status !== "draft") own.answer = waiting;
+    met.set(item.id, own);
+    return own;
+  };
   const accept = item => {
     const entry = earlier.get(item.id);
     if (met.has(item.id) || done.has(item.id) || entry && entry.status !== "draft") return;
-    met.add(item.id);
-    queue.push(entry ? {...item, answer: entry} : item);
+    queue.push(once(entry ? {...item, answer: entry} : item));
   };
   const fetchMore = async () => {
     while (!exhausted && queue.length < AHEAD) {
@@ -563,11 +570,11 @@ function start(task, store) {
   };
 
   // Undo: the last choice on this page, or back to the page before, which may be of an earlier visit.
-  let further = null;
+  let further = null, returning = false;
   const pageBefore = async () => {
     const items = [];
     for (let id = view ? view.cards[0].item.id : null; items.length < TOGETHER; id = items[0].id) {
-      const item = further || await store.previous(id);
+      const handed = further || await store.previous(id), item = handed && once(handed);
       further = null;
       if (!item) break;
       if (items.length && shared(item) !== shared(items[0])) { further = item; break; }
@@ -576,14 +583,21 @@ function start(task, store) {
     return items;
   };
   const back = async () => {
-    if (view) view.cards.forEach(keep);
-    let items = history.pop() || [];
-    if (!items.length) {
+    const turn = turns;
+    let items = history.pop();
+    if (!items) {
+      if (returning) return;
+      returning = true;
       try { items = await pageBefore(); } catch (error) { troubled(error); }
+      returning = false;
     }
-    if (!items.length) return;
-    if (view) queue.unshift(...view.cards.filter(({box}) => !box.hidden).map(({item}) => item));
-    for (const item of items) met.add(item.id);
+    if (!items || !items.length) return;
+    queue.splice(0, queue.length, ...queue.filter(item => !items.includes(item)));
+    if (turn !== turns) return history.unshift(items);  // gone on meanwhile
+    if (view) {
+      view.cards.forEach(keep);
+      queue.unshift(...view.cards.filter(({box}) => !box.hidden).map(({item}) => item));
+    }
     show(items);
   };
   const undo = () => {
