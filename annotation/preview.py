@@ -19,12 +19,13 @@ from annotation.crowd.prolific.workspaces import shown_first
 from annotation.human.order import OrderDrawing, drawing_of
 from annotation.page.task import hosted_html, items_of, known_items, script_policy, task_of
 from annotation.page.training import by_queue, read_items, training_rubric
-from annotation.questions.wordings import addressed_lines, rubric_file
+from annotation.questions.wordings import addressed_lines
 from annotation.sampling.queues import Queue, frames_by_queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import document, entrance_body
 from annotation.server.plugin.plumbline_argilla.crowd_words import said
 from annotation.verdicts.preregistration import rubric_to_ask
 from plumbline.exhibits.templates import html
+from plumbline.prompts import rubric_file
 from plumbline.records import Pair
 from plumbline.store import as_record, atomic
 from plumbline.study import Study

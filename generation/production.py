@@ -41,6 +41,7 @@ from plumbline.models.batch import (
     refuse_out,
     requests_out,
 )
+from plumbline.prompts import refuse_unasked, rubric_file
 from plumbline.records import TransformedText
 from plumbline.store import is_remote, only_one, read_batches, read_records
 from plumbline.study import Study
@@ -238,6 +239,7 @@ def transform_texts(
     study = options.load()
     if generator:
         study = study.by(study.generator_called(generator))
+    refuse_unasked(study, rubric_file(study))  # else `sample` does, after the generator was paid
     if dry_run:
         print(forecast(study, again=again))
         return options

@@ -241,7 +241,9 @@ def _transformations(file: str, guessed: Guess, name: str, languages: Collection
         "    raters:  # what raters read about the transformation",
         *([f"      # Raters of texts in {english} read it in English; add a sentence for each."] if english else []),
         f"      asked: {{{sentences}}}",
-        "      expected: {negative: {quality: 1}}  # a few pairs of unrelated texts check raters' care",
+        "      # A few pairs of unrelated texts check raters' care: the right answer to them, by question. Change it",
+        "      # here if you rename the question `quality` in a rubric of your own, or change its scale.",
+        "      expected: {negative: {quality: 1}}",
     ]
     if guessed.systems:
         text = _quoted(guessed.columns["text"])

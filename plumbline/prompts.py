@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
-from plumbline.errors import StudyError
+from plumbline.errors import StudyError, nearest
 from plumbline.identity import identity
 from plumbline.reading import read_yaml, with_lines
 from plumbline.resources import resource, working
+from plumbline.study import Study
 from plumbline.study.base import StudyPart, complaints
+from plumbline.study.human import HUMAN
 from plumbline.study.transformations import EIGHT, Transformation
 
 PROMPTS = resource("prompts")
+HUMAN_GENERAL = "general.yaml"  # shared by tasks of all types that people do
 FILLED = ("text", "target_language")  # variables that a call fills in
 # Folders with files named like transformations that are not prompts for them.
 _OTHERS = ("human", "transformations")
@@ -127,3 +130,58 @@ def _folders(transformation: Transformation, variant: str) -> list[Path]:
 def prompt_hash(prompts: tuple[Prompt, ...]) -> str:
     """Return the identity of a transformation's prompts: a hash of their texts in order."""
     return identity("prompts-v1", [prompt.text for prompt in prompts])
+
+
+def rubric_file(study: Study, folder: Path | None = None) -> Path:
+    """Return the path of the study's rubric, which may be missing; `folder` alone is searched if given."""
+    if study.judging.does_tasks:
+        return human_file(HUMAN_GENERAL)
+    imported = [] if folder else [study.file.with_suffix("")]  # where imports write it
+    folders = [*rubric_folders(folder), *imported]
+    paths = [rubrics / f"{study.rubric}.yaml" for rubrics in folders]
+    return next((path for path in paths if path.is_file()), paths[0])
+
+
+def human_file(name: str) -> Path:
+    """A file of `prompts/human/`: ours, or else the user's."""
+    paths = [folder / HUMAN / name for folder in prompt_folders()]
+    return next((path for path in paths if path.is_file()), paths[-1])
+
+
+def rubric_folders(folder: Path | None = None) -> list[Path]:
+    """Return the folders that hold rubrics."""
+    return [folder] if folder else [prompts / "rubrics" for prompts in prompt_folders()]
+
+
+def refuse_unasked(study: Study, file: Path) -> None:
+    """Refuse words for raters, of the study's own transformations, about questions that its rubric's `file` lacks.
+
+    Raises StudyError with the line of each.
+    """
+    if not any(kind.raters for kind in study.transforming.values()) or not file.is_file():
+        return
+    rubric, faults = _mapping(read_yaml(file)), list[str]()
+    names = [str(_mapping(entry).get("name")) for entry in rubric.get("questions") or ()]
+    for number, (name, kind) in enumerate(study.transforming.items()):
+        if kind.pool != name or name in (rubric.get("pools") or ()):
+            continue  # another's words, or the rubric's own, explain it
+        source, start = (kind.file, "raters") if kind.file else (study.file, f"transformations.{number}.raters")
+        answers = _mapping(kind.raters.get("expected")).values()
+        unknown = [
+            f"{start}.{key}: the rubric has no question {str(question)!r}; {nearest(str(question), names)}; change the"
+            f" name here, too, or that in {file}"
+            for key, by_question in (
+                ("questions", kind.raters.get("questions")),
+                *(("expected", each) for each in answers),
+            )
+            for question in _mapping(by_question)
+            if question not in names
+        ]
+        faults += with_lines(source, unknown)
+    if faults:
+        raise StudyError(*faults)
+
+
+def _mapping(value: Any) -> dict[Any, Any]:
+    """Return a file's value where it is a mapping, else an empty one: its own fault, found where people are asked."""
+    return value if isinstance(value, dict) else {}

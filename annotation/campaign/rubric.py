@@ -18,8 +18,6 @@ from annotation.human.tasks import rubric_of as rubric_of_tasks
 from annotation.questions.entries import ENGLISH, FieldTitles, PoolText, RubricQuestion, Sense, Words, worded, wordings
 from annotation.questions.question import AT_END, Question, Value
 from annotation.questions.wordings import (
-    rubric_file,
-    rubric_folders,
     with_groups,
     with_own_words,
     with_wordings,
@@ -29,6 +27,7 @@ from plumbline.errors import StudyError, nearest
 from plumbline.fields import SECOND, expected_of
 from plumbline.identity import identity
 from plumbline.languages import display_name
+from plumbline.prompts import refuse_unasked, rubric_file, rubric_folders
 from plumbline.reading import read_yaml, with_lines
 from plumbline.records import Pair
 from plumbline.scales import Continuous, Scale
@@ -258,6 +257,7 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
             content = rubric_of_tasks(study, tasks)
         else:
             content = with_own_words(with_wordings(read_yaml(path), path, study.wordings), study.kinds, study.file)
+            refuse_unasked(study, path)
     except FileNotFoundError:
         folders = rubric_folders(folder)
         names = ", ".join(sorted(file.stem for path_folder in folders for file in path_folder.glob("*.yaml")))

@@ -12,12 +12,13 @@ from typing import Any
 from annotation.human.forms import filled, form_of
 from annotation.human.records import TASKS, HumanItem, HumanTask, TaskInstructions
 from annotation.human.types import TASK_KINDS, TaskDrawing, TaskSource
-from annotation.questions.wordings import HUMAN_GENERAL, human_file, with_wordings
+from annotation.questions.wordings import with_wordings
 from generation.datasets.loading import load_dataset
 from generation.datasets.scored import scored_items
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.manifest import Manifest
+from plumbline.prompts import HUMAN_GENERAL, human_file
 from plumbline.reading import read_yaml
 from plumbline.study import Study
 from plumbline.study.human import HUMAN, HumanSubject, HumanTaskSpec

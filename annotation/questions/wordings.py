@@ -21,17 +21,15 @@ from annotation.questions.entries import ENGLISH, FieldTitles, PoolText
 from annotation.questions.question import Question
 from plumbline.errors import StudyError, nearest
 from plumbline.languages import language_name
-from plumbline.prompts import prompt_folders
+from plumbline.prompts import rubric_file
 from plumbline.reading import parse_yaml, read_yaml
 from plumbline.study import Study
 from plumbline.study.base import complaints
-from plumbline.study.human import HUMAN
 from plumbline.study.subject import Subject, VerdictUnit
 from plumbline.study.transformations import EIGHT
 
 CHECKED_BY = "checked_by"  #: the native speaker who checked a wording; empty for nobody
 CROWD_WORDS = Path(str(files("annotation.crowd").joinpath("words")))  # of the crowd's pages, a file for each language
-HUMAN_GENERAL = "general.yaml"  # shared by tasks of all types that people do
 
 
 @functools.cache
@@ -44,27 +42,6 @@ def words_in(name: str, *languages: str) -> Mapping[str, str]:
     """Return a platform's words in the first of some languages that has them, else in English."""
     words: Mapping[str, Mapping[str, str]] = packaged(name)
     return next((words[code] for code in languages if code in words), words[ENGLISH])
-
-
-def rubric_file(study: Study, folder: Path | None = None) -> Path:
-    """Return the path of the study's rubric, which may be missing; `folder` alone is searched if given."""
-    if study.judging.does_tasks:
-        return human_file(HUMAN_GENERAL)
-    imported = [] if folder else [study.file.with_suffix("")]  # where imports write it
-    folders = [*rubric_folders(folder), *imported]
-    paths = [rubrics / f"{study.rubric}.yaml" for rubrics in folders]
-    return next((path for path in paths if path.is_file()), paths[0])
-
-
-def human_file(name: str) -> Path:
-    """A file of `prompts/human/`: ours, or else the user's."""
-    paths = [folder / HUMAN / name for folder in prompt_folders()]
-    return next((path for path in paths if path.is_file()), paths[-1])
-
-
-def rubric_folders(folder: Path | None = None) -> list[Path]:
-    """Return the folders that hold rubrics."""
-    return [folder] if folder else [prompts / "rubrics" for prompts in prompt_folders()]
 
 
 def with_wordings(rubric: Any, file: Path, languages: Iterable[str]) -> Any:

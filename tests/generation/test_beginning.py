@@ -283,6 +283,22 @@ def test_systems_are_compared_on_the_same_originals_and_raters_do_not_learn_whic
         run("wide.csv", "--name", "typo", "--column", "output=8b", "--column", "output=7b")
 
 
+def test_a_renamed_question_is_refused_before_a_generator_is_paid_with_each_line_of_the_study(init: Path) -> None:
+    pd.DataFrame({"text": TEXTS, "a": TEXTS[::-1], "b": [f"{text} Yes." for text in TEXTS]}).to_csv("two.csv")
+    run("two.csv", "--column", "output=a", "--column", "output=b")
+    file, rubric = init / "studies" / "two.yaml", init / "prompts" / "rubrics" / "two.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("# rubric: two", "rubric: two"), encoding="utf-8")
+    rubric.write_text(rubric.read_text(encoding="utf-8").replace("name: quality", "name: sense"), encoding="utf-8")
+    lines = [n for n, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1) if "quality: 1" in line]
+    for command in ("generate", "sample"):
+        with pytest.raises(StudyError) as error:
+            __main__.run([command, "--study", str(file), "--exports", str(init / "exports")])
+        faults = str(error.value).splitlines()
+        assert [re.findall(r"^.*/two\.yaml: .*'quality'.* \(line (\d+)\)$", fault) for fault in faults] == [
+            [str(line)] for line in lines
+        ]
+
+
 def test_systems_have_names_that_can_be_read_and_are_told_apart(init: Path, capsys: pytest.CaptureFixture[str]) -> None:
     systems = ["Überblick", "模型", "Модель", "GPT-4", "gpt 4", "model", "paraphrasing"]
     rows = [(text, system, f"{text} {system}!") for text in TEXTS for system in systems]
