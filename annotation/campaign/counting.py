@@ -156,9 +156,9 @@ def by_pair(
     Columns: transformation, pool, language, task_type; whether the pair is `withdrawn`, or else among the `pairs`,
     `complete` (with `per_pair` answers that count, which a transformation may say itself), has `enough` (`min_raters`)
     or `could` have; numbers of answers: `counting`, `most` (that count, or could), `wanted` (`per_pair`), `open` (those
-    that raters are still asked for; what was excluded is where it was offered again), `drafts`, `discarded`, `surplus`
-    and `excluded`. What was excluded could be offered again. Of a withdrawn pair no answer counts; none is wanted of
-    an `unopened` one, whose block raters do not get yet, or not at all.
+    that are missing), `asked` (those that raters are still asked for; what was excluded is where it was offered again),
+    `drafts`, `discarded`, `surplus` and `excluded`. What was excluded could be offered again. Of a withdrawn pair no
+    answer counts; none is wanted of an `unopened` one, whose block raters do not get yet, or not at all.
     """
     frame, answer = (
         pairs[["transformation", "language", "pool", "task_type"]].reset_index(drop=True),
@@ -188,11 +188,12 @@ def by_pair(
         frame[name] = np.bincount(some["pair"], minlength=len(frame))
     frame["surplus"] = frame["submitted"] - frame["excluded"] - frame["counting"]
     later = pairs["pair_id"].isin(list(unopened)).to_numpy()
-    frame["open"] = (wanted - frame["submitted"] + frame["again"]).clip(lower=0) * ~out
+    frame["asked"] = (wanted - frame["submitted"] + frame["again"]).clip(lower=0) * ~out
     anew = frame["excluded"] - frame["again"]  # could be offered again
-    frame["most"] = (frame["counting"] + frame["open"] + anew).clip(upper=wanted) * ~out
+    frame["most"] = (frame["counting"] + frame["asked"] + anew).clip(upper=wanted) * ~out
     frame["complete"] = frame["counting"] >= wanted
     for name, number in (("enough", "counting"), ("could", "most")):
         frame[name] = frame[number] >= min_raters
-    frame["open"] *= ~later
+    frame["asked"] *= ~later
+    frame["open"] = (wanted - frame["counting"]).clip(lower=0) * ~(out | later)
     return frame.assign(withdrawn=out, pairs=~out, wanted=wanted * ~(out | later))

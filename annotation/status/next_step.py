@@ -222,7 +222,7 @@ def _wait(status: Status) -> NextStep | None:
         return NextStep(status.command("publish"), more)
     if status.opens:
         return NextStep(status.command("publish"), "opens the next block to raters")
-    missing = sum(group.open for group in status.undecided if not group.lacks(status.study))
+    missing = sum(group.asked for group in status.undecided if not group.lacks(status.study))
     if not missing or (status.simulated and status.nobody_left and status.enough):
         return None
     once = not status.study.raters.blocks and status.stages["verdicts"].state == "not yet"
@@ -260,7 +260,9 @@ def _review(status: Status) -> NextStep:
 def _judge(status: Status) -> NextStep:
     """Return the next step from complete ratings on."""
     if step := _after(status):
-        return step
+        missing, launch = int(status.progress["open"].sum()), _ask_crowd(status)
+        words = f"or first, for {count(missing, 'answer')} still open: {launch.command}" if missing and launch else ""
+        return replace(step, words=words)
     if status.unreviewed:
         return _review(status)
     return next(_last(status), None) or NextStep("", _nothing(status))

@@ -174,7 +174,9 @@ def read_status(
     reached_now = verdicts if fresh else _found_so_far(evidence, may_judge=not broken)
     pairs = evidence.answers_by_pair
     undecided = _undecided(study.acceptance, pairs, reached_now, evidence.blocks)
-    progress = _progress(study, pairs, reached_now, undecided, fresh=fresh)
+    again, launch = _again(evidence, stages["published"], undecided), to_launch(evidence)
+    ready = not (pairs["asked"].any() or again or launch)
+    progress = _progress(study, pairs, reached_now, undecided, fresh=fresh, ready=ready)
     if not evidence.offered:  # imported ratings: how many were asked for is unknown
         progress = progress.assign(wanted=progress["counting"], open=0)
     status = Status(
@@ -206,9 +208,9 @@ def read_status(
         ),
         going=Going.of(evidence, progress, stages["collected"].at or read_at),
         asked_for=whole_tally(evidence) if sampled and evidence.offered else None,
-        again=_again(evidence, stages["published"], undecided),
+        again=again,
         to_pay=to_pay(evidence),
-        to_launch=to_launch(evidence),
+        to_launch=launch,
         to_close=to_close(study),
         unopened=len(evidence.unopened()),
         enough=bool(pairs.loc[~pairs["withdrawn"], "enough"].all()),
@@ -315,10 +317,16 @@ def _undecided(
 
 
 def _progress(
-    study: Study, pairs: pd.DataFrame, verdicts: Sequence[Verdict], undecided: Sequence[Ahead], *, fresh: bool
+    study: Study,
+    pairs: pd.DataFrame,
+    verdicts: Sequence[Verdict],
+    undecided: Sequence[Ahead],
+    *,
+    fresh: bool,
+    ready: bool,
 ) -> pd.DataFrame:
+    """Return the progress with `verdict`; `ready` is whether no more answers are asked for, or can be now."""
     progress, item = by_transformation(pairs), study.called.item
-    ready = not progress["open"].any()
     needed = {unit: lacks for group in undecided if (lacks := group.lacks(study)) for unit in group.units}
     never = {unit: f"{lacks} needed {item}s can count" for unit, lacks in needed.items()}
     cells = []
@@ -330,14 +338,17 @@ def _progress(
 
 
 def _verdict(decisions: Sequence[str], missing: int, never: str, *, fresh: bool, ready: bool) -> str:
-    """Return the decision on one transformation and language, and the number of answers to come.
+    """Return the decision on one transformation and language, and the number of answers that are missing.
 
     `never` says how many of the needed pairs can count, if it can never be decided.
     """
     if never:
         return f"{'undecided' if decisions else 'no verdict'}, and will stay so: at most {never}"
     if not decisions:
-        return f"waiting for {count(missing, 'answer')}" if missing else ("ready: run accept" if ready else "complete")
+        if missing and not ready:
+            return f"waiting for {count(missing, 'answer')}"
+        word = "ready: run accept" if ready else "complete"
+        return f"{word}; {count(missing, 'answer')} open" if missing else word
     counts = Counter(decisions)
     word = decisions[0] if len(counts) == 1 else ", ".join(f"{number} {name}" for name, number in counts.items())
     if not fresh:

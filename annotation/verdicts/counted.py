@@ -95,7 +95,7 @@ class Ahead:
     units: tuple[tuple[str, str], ...]  #: the transformations and languages of its pairs
     pairs: int  #: pairs that count, or still could
     fewest: int  #: of these the pairs of the transformation with the fewest
-    open: int  #: answers that raters are still asked for
+    asked: int  #: answers that raters are still asked for
     anew: int = 0  #: answers that could be asked for again, since their raters are excluded
 
     def lacks(self, study: Study) -> str:
@@ -107,13 +107,13 @@ class Ahead:
 def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
     """Return the largest numbers that each group can reach; `pairs` has a row per pair of the sample.
 
-    Its columns: transformation, pool, language, task_type, `counting` (answers), `open` (that raters are still asked
+    Its columns: transformation, pool, language, task_type, `counting` (answers), `asked` (that raters are still asked
     for), `could` (whether enough count, or still could) and `most` (how many count, or could).
     """
     key, groups = list(SCOPES[rule.scope]), []
-    anew = (pairs["most"] - pairs["counting"] - pairs["open"]).clip(lower=0)
+    anew = (pairs["most"] - pairs["counting"] - pairs["asked"]).clip(lower=0)
     units = list(dict.fromkeys([*key, "transformation", "language"]))
-    sums = pairs.assign(anew=anew).groupby(units, sort=False, observed=True)[["could", "open", "anew"]].sum()
+    sums = pairs.assign(anew=anew).groupby(units, sort=False, observed=True)[["could", "asked", "anew"]].sum()
     for names, group in sums.reset_index().astype(dict.fromkeys(units, str)).groupby(key, sort=False):
         values = tuple(map(str, names))
         language = values[1] if len(key) > 1 else ", ".join(sorted(group["language"].unique()))
@@ -127,7 +127,7 @@ def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
                 units=tuple(group[["transformation", "language"]].itertuples(index=False, name=None)),
                 pairs=int(could.sum()),
                 fewest=int(could.min()),
-                open=int(group["open"].sum()),
+                asked=int(group["asked"].sum()),
                 anew=int(group["anew"].sum()),
             )
         )
@@ -140,7 +140,7 @@ def ahead_of_sample(pairs: Sequence[Pair], rule: AcceptanceSpec, raters_of: Call
     frame = pd.DataFrame([[getattr(pair, name) for name in names] for pair in pairs], columns=list(names))
     raters = frame["transformation"].map(raters_of) if len(frame) else pd.Series(dtype=int)
     could = raters >= rule.min_raters
-    return ahead(frame.assign(counting=0, open=raters, most=raters, could=could), rule)
+    return ahead(frame.assign(counting=0, asked=raters, most=raters, could=could), rule)
 
 
 def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool) -> list[str]:
