@@ -49,7 +49,7 @@ def make_batches(
     first pool with enough pairs, or else its largest pool; without `pilot`, the batches have all remaining pairs.
     Raises StudyError if no pool has enough pairs left for the pilot.
     """
-    wanted = study.sample.controls
+    wanted, repeats = study.sample.controls, study.sample.repeats
     used = {pair_id for batch in existing for pair_id in batch.pair_ids}
     unused = {queue: _shuffled(study.sample.seed, queue_pairs, used) for queue, queue_pairs in queues_of(pairs).items()}
     spare = {
@@ -62,18 +62,17 @@ def make_batches(
     if pilot:
         tried = {batch.queue.languages for batch in existing if batch.pilot}
         return [
-            _batch(
-                queue, part, _dealt(spare.get(queue, []), part, (wanted, 1), groups[queue]), groups[queue], pilot=True
-            )
+            _batch(queue, part, _dealt(rest, part, (wanted, 1, repeats), groups[queue]), groups[queue], pilot=True)
             for queue in _pilot_queues(unused, tried, pilot, study.called)
-            for part in _split(unused[queue], pilot, groups[queue])[:1]
+            for rest in [spare.get(queue, [])]
+            for part in _split(unused[queue], pilot, groups[queue], rest, repeats)[:1]
         ]
     batches = []
     for queue, queue_pairs in unused.items():
         rest = spare.get(queue, [])
         parts = _split(queue_pairs, study.sample.batch, groups[queue], rest)
         for number, part in enumerate(parts):
-            part_controls = _dealt(rest, part, (wanted, len(parts) - number), groups[queue])
+            part_controls = _dealt(rest, part, (wanted, len(parts) - number, repeats), groups[queue])
             rest = [control for control in rest if control not in part_controls]
             batches.append(_batch(queue, part, part_controls, groups[queue], pilot=False))
     return batches
@@ -103,23 +102,25 @@ def _pilot_queues(
 
 
 def _split(
-    pairs: Sequence[Pair], size: int, groups: Mapping[str, str], controls: Sequence[Pair] | None = None
+    pairs: Sequence[Pair], size: int, groups: Mapping[str, str], controls: Sequence[Pair], repeats: int | None = None
 ) -> list[list[Pair]]:
-    """Split pairs into as few parts of at most `size` as possible: fill the first, or split evenly with `controls`.
+    """Split pairs into as few parts of at most `size` as possible: evenly, also those that `controls` repeat.
 
-    Then each part has as many pairs that are repeated among the controls, too.
+    With `repeats`, the first part is filled instead, with that many pairs to be repeated, if there are so many.
     The records of a group in `groups` stay together, because one worker compares their candidates; a group larger than
     `size` is a part by itself.
     """
     together = _together(pairs, groups)
-    most = max(1, size // max(map(len, together), default=1))  # groups of a queue are of one size
-    number = -(-len(together) // most)
-    if controls is None:
-        parts = [together[start * most :][:most] for start in range(number)]
+    of_group = max(map(len, together), default=1)  # groups of a queue are of one size
+    most, repeated = max(1, size // of_group), {control.repeats for control in controls}
+    again, once = ([g for g in together if (g[0].pair_id in repeated) is repeat] for repeat in (True, False))
+    if repeats is None:
+        number = -(-len(together) // most)
+        parts = [[*again, *once][start::number] for start in range(number)]
     else:
-        repeated = {control.repeats for control in controls}
-        together.sort(key=lambda group: group[0].pair_id not in repeated)
-        parts = [together[start::number] for start in range(number)]
+        pages = -(-repeats // of_group)
+        together = [*again[:pages], *once, *again[pages:]]
+        parts = [together[start:][:most] for start in range(0, len(together), most)]
     return [[pair for group in part for pair in group] for part in parts]
 
 
@@ -132,21 +133,23 @@ def _together(pairs: Iterable[Pair], groups: Mapping[str, str]) -> list[list[Pai
 
 
 def _dealt(
-    controls: Sequence[Pair], part: Sequence[Pair], wanted: tuple[int, int], groups: Mapping[str, str]
+    controls: Sequence[Pair], part: Sequence[Pair], wanted: tuple[int, int, int], groups: Mapping[str, str]
 ) -> list[Pair]:
     """Return the controls of the next batch: as many of each kind as the study wants, while they last.
 
-    `wanted` are that number and the batches still to come. Repeats are dealt with the batch that has their pairs: other
-    batches cannot use them.
+    `wanted` are that number, the batches still to come, and the pairs that a batch repeats. Repeats are dealt with the
+    batch that has their pairs: other batches cannot use them. Those drawn for a pilot that there is not stay unused.
     """
-    number, batches = wanted
+    number, batches, repeats = wanted
     chosen, by_kind = list[Pair](), dict[tuple[str, ...], list[list[Pair]]]()
     for group in _together((control for control in controls if control.control != "repeat"), groups):
         by_kind.setdefault(tuple(sorted(control.control for control in group)), []).append(group)
     for of_kind in by_kind.values():
         chosen += [control for group in of_kind[: min(number, -(-len(of_kind) // batches))] for control in group]
-    pair_ids = {pair.pair_id for pair in part}
-    return chosen + [control for control in controls if control.control == "repeat" and control.repeats in pair_ids]
+    again, together = {control.repeats: control for control in controls if control.repeats}, _together(part, groups)
+    repeated = [group for group in together if all(pair.pair_id in again for pair in group)]
+    pages = -(-repeats // max(map(len, together), default=1))
+    return chosen + [again[pair.pair_id] for group in repeated[:pages] for pair in group]
 
 
 def _batch(
