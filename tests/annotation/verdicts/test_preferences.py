@@ -263,6 +263,10 @@ def test_a_key_or_a_label_that_is_wrong_is_named(place: Workplace) -> None:
         )
         done = place.run("sample", "--study", "studies/mine.yaml")
         assert done.status == 2 and fault in done.err
+    folder.with_suffix(".yaml").write_text(STUDY)
+    (folder / "duel.yaml").write_text(RUBRIC.replace("tie: {en:", "c: {en: C}, tie: {en:"))
+    done = place.run("sample", "--study", "studies/mine.yaml")
+    assert done.status == 2 and "has a label 'c' without a system" in done.err and done.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("winner", ["Model {}", "{name}", "{number}"])
