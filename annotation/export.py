@@ -45,6 +45,13 @@ _MORE = {
     "counts": "whether the rating counts in the verdicts: submitted, on a pair of the sample, and not excluded,"
     " withdrawn or surplus",
 }
+_OF_ANSWERS = {
+    "pair": "the pair's `pair_id`, also of controls and repeats",
+    "rater": "the rater's `rater_id`",
+    "time": "when the answer last changed, UTC",
+    "comment": "what the rater wrote beside the answer",
+    "counts": "whether the answer's ratings count, as in `ratings`",
+}
 
 
 def export(study: Study, *, form: FormName = "csv", licence: str = "", words: bool = False) -> Path:
@@ -66,6 +73,7 @@ def export(study: Study, *, form: FormName = "csv", licence: str = "", words: bo
     pairs["withdrawn"] = [collected.withdrawn.get(pair_id, "") for pair_id in pairs["pair_id"]]
     answers, sample = _answers(ratings, rubric.asked(), words=words), pairs["control"] == ""
     questions = [question for question in rubric.questions if question.name in answers]
+    titles = {question.name: question.title["en"] for question in questions}
     names = ["pair", "rater", *(question.name for question in questions)]
     names += [name for name in ("time", "comment") if name in answers]
     facts = {
@@ -83,7 +91,11 @@ def export(study: Study, *, form: FormName = "csv", licence: str = "", words: bo
         "rubric": rubric.name,
         "questions": questions,
         "columns": shlex.quote(",".join(f"{name}={name}" for name in names)),
-        "tables": {"ratings": _meanings(ratings, Rating), "pairs": _meanings(pairs, Pair)},
+        "tables": {
+            "answers": {name: _OF_ANSWERS.get(name) or titles[name] for name in answers},
+            "ratings": _meanings(ratings, Rating),
+            "pairs": _meanings(pairs, Pair),
+        },
     }
     tables = {"answers": answers, "ratings": ratings, "pairs": pairs}
     folder = study.folder / FOLDER / ("" if form == "csv" else form)
@@ -193,6 +205,7 @@ def _answers(ratings: pd.DataFrame, questions: Sequence[Question], *, words: boo
         wide["time"] = once["submitted_at"].max().map(lambda at: at.isoformat())
     if words:
         wide["comment"] = once["comment"].first()
+    wide["counts"] = once["counts"].any()
     return wide.reset_index().rename(columns={"pair_id": "pair", "rater_id": "rater"})
 
 

@@ -21,6 +21,7 @@ from annotation.campaign.rubric import load_rubric
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.export import export
 from annotation.ratings.answers import Answer, SourcePart, keep
+from annotation.ratings.decisions import decide
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from plumbline.errors import DataError
@@ -77,6 +78,21 @@ def test_what_raters_wrote_is_left_out_unless_it_is_asked_for(variant: Make) -> 
     assert "file" in set(read(folder, "ratings.csv")["source"])
     folder = export(study, words=True)
     assert "'=cmd(), says Ada" in set(read(folder, "answers.csv")["comment"])
+
+
+def test_answers_say_which_of_them_count(variant: Make) -> None:
+    """Those of raters to the sample's pairs, and none of an excluded rater or to a control; the codebook says so."""
+    study = made(variant, "counted")
+    careless(study)
+    rater = CampaignRecords(study).ratings["rater_id"].iloc[0]
+    decide(study, rater, exclude=True, reason="careless")
+    answers, pairs = (read(export(study), f"{name}.csv") for name in ("answers", "pairs"))
+    of_sample = answers["pair"].isin(pairs.loc[pairs["control"] == "", "pair_id"])
+    assert (answers["counts"] == (of_sample & (answers["rater"] != rater))).all()
+    assert 0 < answers["counts"].sum() < of_sample.sum() < len(answers)
+    codebook = (study.folder / "export" / "codebook.md").read_text(encoding="utf-8")
+    described = codebook.partition("## answers")[2].partition("## ratings")[0]
+    assert re.findall(r"^\| (\w+) \|", described, re.M)[1:] == list(answers)
 
 
 def test_the_codebook_shows_words_of_the_study_as_text(variant: Make) -> None:
