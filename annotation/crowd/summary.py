@@ -264,8 +264,8 @@ def to_pay(records: Evidence) -> tuple[str, str]:
             if ready := sum(case.advice == "approve" for case in waiting):
                 return name.words("approve --all"), f"pays {count(ready, 'submission')} that nothing speaks against"
             if waiting:
-                words = "shows what speaks against them: a person decides, by one of the commands that it prints"
-                return "review", f"{count(len(waiting), 'submission')} by workers, and {words}"
+                words = "and what speaks against them: a person decides, by one of the commands that it prints"
+                return "review", f"shows {count(len(waiting), 'submission')} by workers, {words}"
             if bonuses := owed(ledger, excluded, spec := crowd_of(records.study)):
                 platform, places = platform_class(name.platform), {o.batch.batch_id: o.places for o in ledger.offered()}
                 cents = sum(more + platform.fee(more, places[work.batch_id], spec) for work, more in bonuses)
