@@ -19,8 +19,10 @@ import numpy as np
 import pandas as pd
 
 from annotation.campaign.counting import counting_ratings, dated_words, untimed
-from annotation.campaign.records import RATINGS, CampaignData, CampaignRecords
+from annotation.campaign.records import RATINGS, CampaignData
+from annotation.crowd.summary import whole_tally
 from annotation.questions.question import Question
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
 from plumbline.errors import DataError
@@ -62,7 +64,7 @@ def export(study: Study, *, form: FormName = "csv", licence: str = "", words: bo
     the codebook; `words` adds comments and answers in words. Raises DataError where nobody has answered yet, and for
     more rows than a sheet can hold; StudyError without the package that writes Excel files.
     """
-    records = CampaignRecords(study)
+    records = Evidence(study)
     collected, rubric = records.collected, asked_rubric(records)
     if collected.ratings.empty:
         raise DataError(f"{study.folder}: there are no ratings yet; run `{RATINGS.command(study)}` first")
@@ -83,6 +85,7 @@ def export(study: Study, *, form: FormName = "csv", licence: str = "", words: bo
         "sample": int(sample.sum()),
         "withdrawn": int((sample & (pairs["withdrawn"] != "")).sum()),
         "controls": int((~sample).sum()),
+        "asked": whole_tally(records).kinds.total() if records.offered else int((~sample).sum()),
         "raters": number_of_raters(ratings["rater_id"]),
         "answers": len(answers),
         "ratings": len(ratings),

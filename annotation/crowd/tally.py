@@ -11,7 +11,7 @@ import contextlib
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from annotation.campaign.rubric import Rubric
@@ -51,6 +51,7 @@ class Part:
     block: int = 0  #: the block that it is offered in, from 0
     batch: str = ""  #: the batch's id; empty for a queue
     pilot: bool = False
+    kinds: Mapping[str, int] = field(default_factory=dict)  #: numbers of controls and repeats, by kind (`Pair.control`)
 
     @property
     def shown(self) -> int:
@@ -95,6 +96,11 @@ class Tally:
     rewards = _Total(lambda part: part.reward * part.raters)  #: pay of all raters
     fees = _Total(lambda part: part.fees)  #: the platform's
     cost = _Total(lambda part: part.cost)  #: pay and fees
+
+    @property
+    def kinds(self) -> Counter[str]:
+        """The numbers of controls and repeats that raters are asked about, by kind (`Pair.control`)."""
+        return sum((Counter(part.kinds) for part in self.parts), Counter())
 
     @property
     def hours(self) -> float:
@@ -276,4 +282,5 @@ def _part(
         queue, kinds["pair"], kinds["control"], kinds["repeat"], raters,
         ratings=sum(number * len(design.needed(design.pool_of(name))) for name, number in names.items()),
         hours=pay.assumed_hours(names.elements(), spec), reward=reward, fees=raters * fee(reward, raters),
+        kinds=Counter(pair.control for pair in shown if not pair.drawn),
     )  # fmt: skip

@@ -20,9 +20,11 @@ from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Work
 from annotation.crowd.summary import read_summaries
 from annotation.crowd.tally import Part, Tally
+from annotation.export import export
 from annotation.ratings.decisions import decide
 from annotation.report.exhibits import asked_exhibit
 from annotation.report.material import campaign_material
+from annotation.report.methods import methods_facts
 from annotation.sampling.queues import Queue
 from annotation.status.status import read_status
 from annotation.status.text import next_step, status_text
@@ -182,5 +184,8 @@ def test_answers_that_are_asked_for_again_are_counted_alike_everywhere(
     assert material.asked_for is not None
     everything = asked_exhibit(material.asked_for).frame.iloc[-1]
     assert everything[["pairs", "answers_to_pairs", "answers"]].to_list() == list(planned)[:3]
+    # Three batches have 6 of the 8 controls: the others were drawn for a pilot that there is not.
+    assert everything["controls"] == 6 and methods_facts(material)["controls"][0].startswith("3 positive controls")
+    assert "8 controls and repeats, of which raters are asked about 6;" in (export(study) / "codebook.md").read_text()
     (bill,) = read_summaries(Evidence(study))
     assert bill.spent == sum(bill.spent_on.values()) and bill.planned == everything["cents"] == bill.spent_on["post"]
