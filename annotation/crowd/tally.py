@@ -100,7 +100,7 @@ class Tally:
     @property
     def kinds(self) -> Counter[str]:
         """The numbers of controls and repeats that raters are asked about, by kind (`Pair.control`)."""
-        return sum((Counter(part.kinds) for part in self.parts), Counter())
+        return Counter(kind for part in self.parts for kind, number in part.kinds.items() for _ in range(number))
 
     @property
     def hours(self) -> float:

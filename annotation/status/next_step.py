@@ -260,7 +260,7 @@ def _review(status: Status) -> NextStep:
 def _judge(status: Status) -> NextStep:
     """Return the next step from complete ratings on."""
     if step := _after(status):
-        missing, launch = int(status.progress["open"].sum()), _ask_crowd(status)
+        missing, launch = _missing(status), _ask_crowd(status)
         words = f"or first, for {count(missing, 'answer')} still open: {launch.command}" if missing and launch else ""
         return replace(step, words=words)
     if status.unreviewed:
@@ -278,13 +278,18 @@ def _last(status: Status) -> Iterator[NextStep]:
         yield NextStep(status.command(DASHBOARD), f"shows everything in a browser, until Ctrl-C; {_nothing(status)}")
 
 
+def _missing(status: Status) -> int:
+    """Return how many answers to pairs are open."""
+    return int(status.progress["open"].sum()) if len(status.progress) else 0
+
+
 def _nothing(status: Status) -> str:
     """Return why nothing is left to do."""
     if status.judged and not status.decided:
         names = [name for group in status.undecided for name in group.names]
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         return f"nothing to wait for: no further answer can decide {', '.join(names[:_NAMED])}{more}"
-    missing = int(status.progress["open"].sum()) if len(status.progress) else 0
+    missing = _missing(status)
     unused = f" ({count(missing, 'answer')} that the study asks for would change nothing)" if missing else ""
     return f"nothing else is left to do{': all is decided' if status.judged else ''}{unused}"
 
