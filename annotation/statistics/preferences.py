@@ -98,7 +98,9 @@ def bradley_terry(  # noqa: PLR0913 (six of them name columns)
         differences += [{"question": name, **row} for row in compared.choices()]
         systems += [{"question": name, **row} for row in compared.systems()]
     return SideBySide(
-        pd.DataFrame(systems, columns=[*SYSTEMS, "reason"]), pd.DataFrame(differences, columns=[*CHOICES, "reason"])
+        pd.DataFrame(systems, columns=[*SYSTEMS, "reason"]),
+        pd.DataFrame(differences, columns=[*CHOICES, "reason"]),
+        over=over,
     )
 
 

@@ -13,7 +13,15 @@ import pandas as pd
 
 from annotation.statistics.shared_blocks import EQUAL, LEAST, Couple, DifferenceLook, SharedBlocks
 from plumbline.frames import filled, numbers, that_count, with_names
-from plumbline.statistics.estimates import CONFIDENCE, Floats, Mean, adding_raters, over_pairs, spread_over_pairs
+from plumbline.statistics.estimates import (
+    CONFIDENCE,
+    Floats,
+    Mean,
+    adding_raters,
+    over_pairs,
+    p_with_raters,
+    spread_over_pairs,
+)
 from plumbline.statistics.paired import holm, letter_display
 
 Over = Literal["pairs", "pairs_and_raters"]
@@ -29,6 +37,7 @@ class SideBySide:
     systems: pd.DataFrame
     differences: pd.DataFrame
     looks: Mapping[tuple[str, ...], Sequence[DifferenceLook]] = field(default_factory=dict)  #: after blocks
+    over: Over = "pairs"  #: what is a sample
 
 
 def side_by_side(  # noqa: PLR0913 (five of them name columns)
@@ -45,12 +54,12 @@ def side_by_side(  # noqa: PLR0913 (five of them name columns)
     """Compare systems by people's ratings of their outputs of the same originals.
 
     The ratings of one system's output of an original give one mean; two systems differ by the mean of the differences
-    over the originals that both have. Its interval and p are the paired t-test's, with the originals as a sample and,
-    if asked for, the raters too. There are none where the systems differ on fewer than 6 originals, and p is at least
-    2 ** (1 - n), the least that n differences of one sign can give, and just that where all are equal. Holm's
-    correction is for all pairs of systems of a question. A rank's interval goes from one more than the systems told
-    apart as better to the number of systems less those told apart as worse: with 95% confidence all ranks lie in theirs
-    at once. Systems that share a letter (`group`) are not told apart.
+    over the originals that both have. Its interval and p are the paired t-test's, with the originals as a sample; with
+    the raters too, those of `p_with_raters`. Both are undefined where the systems differ on fewer than 6 originals, and
+    p is at least 2 ** (1 - n), the least that n differences of one sign can give, and just that where all are equal.
+    Holm's correction is for all pairs of systems of a question. A rank's interval goes from one more than the systems
+    told apart as better to the number of systems less those told apart as worse: with 95% confidence all ranks lie in
+    theirs at once. Systems that share a letter (`group`) are not told apart.
 
     Args:
         ratings: a row each: the system, the original, the rater, the question, and a number. As in a study's
@@ -120,6 +129,7 @@ def compared_by(
         pd.DataFrame(systems, columns=[*SYSTEMS, "reason"]),
         pd.DataFrame(differences, columns=[*DIFFERENCES, *SHARES, "reason", *([] if blocks is None else ["look"])]),
         looks,
+        over,
     )
 
 
@@ -168,13 +178,18 @@ class Comparison:
             mean = adding_raters(mean, spread, sums, counts) if len(raters) else Mean(*[np.array(math.nan)] * 3)
             p_least = max(p_least, 2.0 ** (1 - len(raters))) if alike else p_least
         above = float(mean.at_least(0.0))
+        p = 2 * min(above, 1 - above)
         if math.isnan(above):
             why = "all differences are equal" if alike else "too few raters rated outputs of both"
             return row | {"p": p_least if alike else math.nan, "reason": f"{why}, so there is no interval"}
+        if self._over != "pairs":
+            variances = float(spread), max(float(mean.error) ** 2 - float(spread), 0.0)
+            effective = counts.sum() ** 2 / (counts**2).sum()
+            p = p_with_raters(float(mean.value / mean.error), variances, (len(difference) - 1, effective - 1))
         return row | {
             "low": float(mean.low),
             "high": float(mean.high),
-            "p": max(2 * min(above, 1 - above), p_least),
+            "p": max(p, p_least),
             "reason": "",
         }
 

@@ -11,7 +11,15 @@ import pandas as pd
 from annotation.statistics.preferences import CHOICES, COUNTS, SYSTEMS, bradley_terry
 from annotation.statistics.summaries import Design
 from annotation.statistics.systems import SHARES, SideBySide
-from annotation.verdicts.systems import by_language, difference_words, languages, p_words, places_of, rank_words
+from annotation.verdicts.systems import (
+    by_language,
+    by_test,
+    difference_words,
+    languages,
+    p_words,
+    places_of,
+    rank_words,
+)
 from plumbline.exhibits.table import Cell, Exhibit, Row, interval, number, reasons
 from plumbline.fields import fields_of, systems_of
 from plumbline.records import Pair
@@ -141,8 +149,8 @@ def choices_exhibit(done: SideBySide) -> Exhibit:
     }
     systems = done.differences["system"].map(_named) + " and " + done.differences["other"].map(_named)
     notes = [
-        "differences are of the share of choices for the system and of that for the other, the mean over texts, by the"
-        " paired t-test; p is corrected by Holm for all differences of a question",
+        "differences are of the share of choices for the system and of that for the other, the mean over texts,"
+        f" {by_test(done)}; p is corrected by Holm for all differences of a question",
         *reasons(places_of(done.differences) + ", " + systems, done.differences["reason"]),
     ]
     return Exhibit.of("choices", "Choices between systems", done.differences, columns, notes)

@@ -80,8 +80,9 @@ def _joined(parts: Iterable[tuple[Mapping[str, str], SideBySide]]) -> SideBySide
     for columns, done in parts:
         tables.append([frame.assign(**columns) for frame in (done.systems, done.differences)])
         looks |= done.looks
+        over = done.over
     systems, differences = (pd.concat(frames, ignore_index=True) for frames in zip(*tables, strict=True))
-    return SideBySide(systems, differences, looks)
+    return SideBySide(systems, differences, looks, over)
 
 
 def _by_blocks(
@@ -255,6 +256,13 @@ def p_words(row: Row) -> str:
     return "<0.0001" if row["p_holm"] < 0.0001 else number(row["p_holm"], 4)
 
 
+def by_test(done: SideBySide) -> str:
+    """Return in words what the intervals and p of differences are by."""
+    if done.over == "pairs":
+        return "by the paired t-test"
+    return "with raters as a sample too (the paired t-test with a variance over raters, by Cochran and Cox)"
+
+
 def difference_words(row: Row) -> str:
     """Return a difference with its interval as tables print it."""
     return interval(row["difference"], row["low"], row["high"], functools.partial(number, sign="+"))
@@ -300,8 +308,8 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     }
     systems = done.differences["system"].map(_named) + " and " + done.differences["other"].map(_named)
     notes = [
-        "differences of means over the originals that both have ratings for, by the paired t-test; p is corrected by"
-        " Holm for all differences of a question",
+        f"differences of means over the originals that both have ratings for, {by_test(done)}; p is corrected by Holm"
+        " for all differences of a question",
         *([_AFTER_BLOCKS] if done.looks else []),
         *reasons(places_of(done.differences) + ", " + systems, done.differences["reason"]),
     ]

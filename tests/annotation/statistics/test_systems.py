@@ -12,6 +12,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from annotation import side_by_side
+from plumbline.statistics.estimates import p_with_raters
 from tests.annotation.imports.test_real_people import NUMBERS
 from tests.scale import scaled
 
@@ -103,6 +104,18 @@ def test_raters_as_a_sample_widen_the_interval() -> None:
     over_raters = float((by_rater["DSS"] - by_rater["HYBRID"]).var(ddof=1)) / len(by_rater)
     times = (over_items * stats.t.ppf(0.975, 69) + over_raters * stats.t.ppf(0.975, 2)) / (over_items + over_raters)
     assert row["high"] - row["difference"] == pytest.approx(times * math.sqrt(over_items + over_raters), rel=1e-3)
+    # p is the level of the interval that ends at 0: at Holm's levels too, where few raters' quantiles are much larger.
+    tail = 1 - row["p"] / 2
+    variances, quantiles = (over_items, over_raters), (stats.t.ppf(tail, 69), stats.t.ppf(tail, 2))
+    reach = np.dot(variances, quantiles) / math.sqrt(sum(variances))
+    assert reach == pytest.approx(abs(row["difference"]), rel=1e-6)
+    for level in (0.05, 0.05 / 45):
+        quantiles = stats.t.ppf(1 - level / 2, 69), stats.t.ppf(1 - level / 2, 2)
+        limit = 0.3 * quantiles[0] + 0.7 * quantiles[1]
+        assert p_with_raters(limit, (0.3, 0.7), (69, 2)) == pytest.approx(level)
+        assert (
+            p_with_raters(-1.01 * limit, (0.3, 0.7), (69, 2)) < level < p_with_raters(0.99 * limit, (0.3, 0.7), (69, 2))
+        )
     one_each = ratings.assign(rater_id=ratings["rater_id"].astype(str) + ratings["system"])
     assert "too few raters" in side_by_side(one_each, over="pairs_and_raters").differences["reason"].iloc[0]
 
