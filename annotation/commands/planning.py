@@ -199,7 +199,7 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
             needed = originals_needed(
                 apart, raters, systems, variation, scale, generator, looks=looks, campaigns=planning.campaigns
             )
-            ends, prices = dict.fromkeys(f"{n:,.0f}" if n <= most else _NONE for n in needed), [_NONE] * 3
+            ends, prices = dict.fromkeys(_NONE if math.isnan(n) else f"{n:,.0f}" for n in needed), [_NONE] * 3
             if needed[1] <= most:
                 size = (int(needed[1]), raters)
                 tally = tallies(expected, [size])[0][size]
@@ -215,6 +215,7 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
         "sources": sources,
         "table": table,
         "there_are": there_are,
+        "over_raters": design.rule.interval != "pairs",
     }
     return templates.text("annotation/apart.jinja", facts)
 

@@ -366,7 +366,7 @@ def test_the_originals_that_tell_systems_apart_are_as_many_as_theory_says() -> N
 def test_the_command_says_how_many_originals_tell_its_systems_apart(
     variant: Callable[..., Study], tmp_path: Path
 ) -> None:
-    """Numbers within the study's originals, dashes beyond them; one system is refused."""
+    """Numbers also beyond the study's originals, which have no price; one system is refused."""
     texts = [f"Text {number} about matter {number * 7}." for number in range(80)]
     (tmp_path / "texts.csv").write_text("\n".join(["text,ours,theirs", *(f"{one},A {one},B {one}" for one in texts)]))
     outputs = {"path": str(tmp_path / "texts.csv"), "text": "text"}
@@ -384,7 +384,14 @@ def test_the_command_says_how_many_originals_tell_its_systems_apart(
     assert 15 < int(least) < int(most) <= 80 and int(most) < int(larger)
     assert "pairs 0.8, raters' bias 0.25, noise 1.1 (as HTEB's)" in text
     beyond = apart_text(study, PlanOptions(apart=0.1, campaigns=100))
-    assert re.search(r"quality +\d +– +– +– +–", beyond) and "more than the 80 originals there are" in beyond
+    assert re.search(r"quality +\d +\d{3} to 1,\d{3} +– +– +–", beyond) and "The study has 80 originals" in beyond
+    assert re.search(r"quality +\d +– +– +– +–", apart_text(study, PlanOptions(apart=0.001, campaigns=100)))
+    of_raters = {"interval": "pairs_and_raters"}
+    wider = variant(
+        name="wider", datasets=data, transformations=systems, seeds=[1], sample={"pairs": 60}, acceptance=of_raters
+    )
+    options = PlanOptions(apart=0.6, campaigns=100)
+    assert "pairs_and_raters" in apart_text(wider, options) and "pairs_and_raters" not in apart_text(study, options)
     alone = variant(name="alone", datasets=data, transformations=systems[:1], seeds=[1], sample={"pairs": 60})
     with pytest.raises(StudyError, match="share a `queue`"):
         apart_text(alone, PlanOptions(apart=0.2))
