@@ -38,6 +38,7 @@ class SideBySide:
     differences: pd.DataFrame
     looks: Mapping[tuple[str, ...], Sequence[DifferenceLook]] = field(default_factory=dict)  #: after blocks
     over: Over = "pairs"  #: what is a sample
+    lower: frozenset[str] = frozenset()  #: questions whose lower numbers are the better ones
 
 
 def side_by_side(  # noqa: PLR0913 (five of them name columns)
@@ -130,6 +131,7 @@ def compared_by(
         pd.DataFrame(differences, columns=[*DIFFERENCES, *SHARES, "reason", *([] if blocks is None else ["look"])]),
         looks,
         over,
+        frozenset(map(str, ratings["question"].unique())) & frozenset(lower_is_better),
     )
 
 

@@ -76,13 +76,13 @@ def by_language(rows: pd.DataFrame, compare: Callable[[pd.DataFrame], SideBySide
 
 def _joined(parts: Iterable[tuple[Mapping[str, str], SideBySide]]) -> SideBySide:
     """Return comparisons as one, with further columns of each, such as its language."""
-    tables, looks = [], dict[tuple[str, ...], Sequence[DifferenceLook]]()
+    tables, looks, lower = [], dict[tuple[str, ...], Sequence[DifferenceLook]](), frozenset[str]()
     for columns, done in parts:
         tables.append([frame.assign(**columns) for frame in (done.systems, done.differences)])
         looks |= done.looks
-        over = done.over
+        over, lower = done.over, lower | done.lower
     systems, differences = (pd.concat(frames, ignore_index=True) for frames in zip(*tables, strict=True))
-    return SideBySide(systems, differences, looks, over)
+    return SideBySide(systems, differences, looks, over, lower)
 
 
 def _by_blocks(
@@ -286,6 +286,7 @@ def systems_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     }
     notes = [
         "means are over the originals that all have ratings for; those that share a letter are not told apart",
+        *_lower_note(done),
         *([_UNEQUAL] if _unequal(done) else []),
         *reasons(places_of(done.systems), done.systems["reason"]),
     ]
@@ -310,11 +311,18 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     notes = [
         f"differences of means over the originals that both have ratings for, {by_test(done)}; p is corrected by Holm"
         " for all differences of a question",
+        *_lower_note(done),
         *([_AFTER_BLOCKS] if done.looks else []),
         *reasons(places_of(done.differences) + ", " + systems, done.differences["reason"]),
     ]
     caption = f"Differences between {called.judged}s on the same originals"
     return Exhibit.of("differences", caption, done.differences, columns, notes)
+
+
+def _lower_note(done: SideBySide) -> list[str]:
+    """Return a note on the questions whose lower numbers are the better ones, if any are."""
+    names = " and ".join(sorted(done.lower))
+    return [f"{names}: fewer points are better, so the better of two has the negative difference"] if names else []
 
 
 def _unequal(done: SideBySide) -> bool:

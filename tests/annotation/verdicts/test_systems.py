@@ -7,7 +7,7 @@ import pytest
 
 from annotation.statistics.summaries import Design
 from annotation.statistics.systems import SideBySide, side_by_side
-from annotation.verdicts.systems import answers, compared, systems_exhibit
+from annotation.verdicts.systems import answers, compared, differences_exhibit, systems_exhibit
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.subject import PairSubject
 from tests.annotation.judgements import pair
@@ -45,7 +45,12 @@ def test_systems_are_compared_on_common_originals_over_all_and_in_each_language(
 
 def test_the_rules_say_which_end_is_the_better_one_and_blocks_compare_nothing() -> None:
     rule = AcceptanceSpec.model_validate({"rules": [{"question": "quality", "at_most": 2}]})
-    (sentence,) = answers(compared(ratings(), PAIRS, Design(("quality",), rule=rule), PairSubject()))
+    found = compared(ratings(), PAIRS, Design(("quality",), rule=rule), PairSubject())
+    (sentence,) = answers(found)
+    for exhibit in (systems_exhibit, differences_exhibit):
+        assert any("fewer points are better" in note for note in exhibit(found).notes)
+        usual = exhibit(compared(ratings(), PAIRS, Design(("quality",)), PairSubject()))
+        assert not any("fewer points are better" in note for note in usual.notes)
     assert sentence.startswith("Theirs has the best quality (2.00, told apart from Ours, difference ")
     looks = AcceptanceSpec.model_validate({"rule": "lower_bound", "interval": "pairs"})
     by_blocks = Design(("quality",), rule=looks, blocks=(8, 12))
