@@ -522,6 +522,9 @@ def test_a_link_ends_by_a_new_one_or_at_once_and_leaves_no_trace(
     old.goto(first)
     go_on(old)
     expect(old.get_by_role("status")).to_contain_text("This link is no longer valid. For a new one, ask")
+    old.goto(f"{argilla.url}/work/link#x")  # another link in the same tab is a link like the first
+    expect(old).to_have_url(f"{argilla.url}/work/link")
+    expect(old.get_by_role("button", name="Go on")).to_be_visible()
     new = opened(chromium, second)
     go_on(new)
     expect(new.get_by_text("0 answered, 4 left.")).to_be_visible()

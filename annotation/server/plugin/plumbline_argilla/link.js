@@ -13,5 +13,6 @@ async function open() {
   on.hidden = status === 409 || status === 410;
 }
 
+addEventListener("hashchange", () => location.reload());  // another link in the same tab
 on.addEventListener("click", open);
 on.focus();
