@@ -583,7 +583,7 @@ function start(task, store) {
     return items;
   };
   const back = async () => {
-    const turn = turns;
+    const turn = turns, number = view ? view.cards[0].item.number : counter + 1;
     let items = history.pop();
     if (!items) {
       if (returning) return;
@@ -593,6 +593,7 @@ function start(task, store) {
     }
     if (!items || !items.length) return;
     queue.splice(0, queue.length, ...queue.filter(item => !items.includes(item)));
+    items.forEach((item, at) => { item.number ||= Math.max(1, number - items.length + at); });
     if (turn !== turns) return history.unshift(items);  // gone on meanwhile
     if (view) {
       view.cards.forEach(keep);
