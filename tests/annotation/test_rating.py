@@ -153,7 +153,11 @@ def test_who_cannot_judge_says_why(page: Page) -> None:
     desk.press("2")
     desk.turn(2)
     assert desk.settle("i0", "discarded") == {"comment": "A text is empty, cut off or damaged"}
+    desk.press("Enter")
+    expect(page.get_by_role("alert")).not_to_have_text("")
     page.get_by_role("button", name="I cannot judge").click()
+    expect(page.get_by_role("alert")).to_have_text("")  # nothing is to be answered now
+    expect(page.locator(".missing")).to_have_count(0)
     desk.press("3")
     expect(page.get_by_role("textbox", name="Comment Please write the reason in the comment.")).to_be_focused()
     expect(page.get_by_role("alert")).to_have_text("")  # nothing was wrong yet

@@ -460,8 +460,6 @@ function start(task, store) {
   const goTo = one => (one ? one.field || one.group : view.submit).focus();
   const undoable = one => one.question.kind !== "text";  // in a box Backspace deletes a letter
   const changed = one => {
-    one.group.classList.remove("missing");
-    view.alert.textContent = "";
     setUnable(one.card, false);
     if (undoable(one)) view.order = [...view.order.filter(other => other !== one), one];
     draft(one.card);
@@ -532,8 +530,10 @@ function start(task, store) {
     const reason = task.unable.reasons.find(one => comment === one || comment.startsWith(`${one}\n`));
     return reason ? comment.slice(reason.length + 1) : comment;
   };
-  // The next step discards, once the reason is there.
+  // The next step discards, once the reason is there. What was missing until now is missing no more, or is said anew.
   const setUnable = (card, unable) => {
+    view.alert.textContent = "";
+    for (const {group} of card.questions) group.classList.remove("missing");
     card.unable = unable;
     card.hint.textContent = unable ? word("say_why") : "";
   };
