@@ -264,7 +264,7 @@ def invite_users(
 def hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
     """Print letters, or write each to a file named by the pseudonym, which only this user can read."""
     if folder is None:
-        print("\n---\n".join(letter.text for letter in letters), end="")
+        print("\n---\n".join(f"letter to {letter.name}:\n\n{letter.text}" for letter in letters), end="")
         return
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for letter in letters:

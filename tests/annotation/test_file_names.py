@@ -33,11 +33,18 @@ def test_letters_are_called_by_pseudonyms_and_one_name_stops_nobody(name: str, v
     home, study, folder = server.Home(tmp_path / "home"), variant(name="letters"), tmp_path / "out" / "letters"
     remember_names(home, study.name, {"rater-00000001": name, "rater-00000002": "ada"})
     named = known_names(home, study.name)
-    hand_out([Letter(person, rater, person) for rater, person in named.items()], folder)
+    letters = [Letter(person, rater, person) for rater, person in named.items()]
+    hand_out(letters, folder)
     paths = [folder / "rater-00000001.txt", folder / "rater-00000002.txt"]
     assert sorted(below(folder)) == paths
     texts = [path.read_text(encoding="utf-8") for path in paths]
     assert not set("".join(texts)) & set("\0\n\u202e")
+
+
+def test_each_printed_letter_says_whose_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    hand_out([Letter(name, f"rater-{name}", f"the link {name[::-1]}\n") for name in ("ada", "grace")], None)
+    first, second = capsys.readouterr().out.split("\n---\n")
+    assert "ada" in first and "grace" in second
 
 
 @pytest.mark.parametrize("name", EVIL)
