@@ -186,7 +186,8 @@ def study_text(file: Path, target: Path, name: str, guessed: Guess, texts: _Text
     if mapped:
         dataset.append(f"columns: {{{', '.join(f'{field}: {_quoted(column)}' for field, column in mapped.items())}}}")
     pairs = min(MOST, texts.number)
-    least = max(1, min(20, pairs // len(languages), *languages.values()))
+    fewest = min(pairs // len(languages), *languages.values())
+    least = max(1, min(20, fewest, max(2, fewest * 2 // 3)))  # a few may be discarded
     return "\n".join(
         [
             f"# Made from {printable_line(file.name)} by `plumbline init`. docs/own_study.md describes all settings.",
@@ -206,7 +207,7 @@ def study_text(file: Path, target: Path, name: str, guessed: Guess, texts: _Text
             "  # people: [ada, grace, alan]  # the raters; if you name none, all annotators of the server rate",
             "acceptance:",
             "  threshold: 3.0  # least mean rating, from 1 to 5; fix it before the first rating",
-            f"  min_pairs: {least}  # rated pairs in each language; with fewer, a verdict stays undecided",
+            f"  min_pairs: {least}  # rated pairs in each language, of {fewest}; with fewer, a verdict stays undecided",
             "",
             "# Rating needs no embedding model. To score models on accepted pairs, name some:",
             "# evaluation:",

@@ -67,7 +67,7 @@ def test_the_study_is_run_and_sampled_as_it_stands(init: Path, capsys: pytest.Ca
     assert "language: en (English)" in said
     assert said.endswith("Next: plumbline generate --study studies/my-texts.yaml\n")
     study = load_study("studies/my-texts.yaml")
-    assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 12)
+    assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 8)
     place = ["--study", str(study.file), "--exports", str(init / "exports")]
     dry = here("generate", *place, "--dry-run")
     assert dry.returncode == 0 and "no requests" in dry.stdout, dry.stderr
@@ -205,7 +205,7 @@ def test_a_study_in_two_languages_asks_of_each_verdict_what_it_can_have(init: Pa
     pd.DataFrame(columns).to_csv(init / "two.csv", index=False)
     run("two.csv", "--language", "en" if by_column else "en-de")
     study = load_study("studies/two.yaml")
-    assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 6)
+    assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 4)
     texts = {text for one in study.datasets for text in texts_in(one, study.file.parent)}
     sizes = verdict_sizes(study, dict.fromkeys(study.kinds, texts))
     assert {one.key for one in sizes} == {("en",), ("de",)} and not any(one.lacks(study.acceptance) for one in sizes)
@@ -233,7 +233,7 @@ def test_a_study_asks_of_no_language_more_pairs_than_it_has_texts(
     assert "language: en (English, 9), de (German, 3)" in said and "\nNext: plumbline generate " in said
     assert "language: en  # where the column `language` is empty\n" in Path("studies/uneven.yaml").read_text("utf-8")
     study = load_study("studies/uneven.yaml")
-    assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 3)
+    assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 2)
 
 
 def test_help_lists_what_columns_hold_and_shows_both_forms_of_systems(capsys: pytest.CaptureFixture[str]) -> None:
