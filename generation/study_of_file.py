@@ -67,8 +67,8 @@ class Guess:
         """The columns whose texts are transformed."""
         return tuple(dict.fromkeys(self.columns[name] for name in ("sentence1", "text") if name in self.columns))
 
-    def lines(self, path: Path, language: str) -> list[str]:
-        """Return what was guessed about a file, and what may be wrong with it; `language` is in words."""
+    def lines(self, path: Path, language: str, header: Sequence[str]) -> list[str]:
+        """Return what was guessed about a file with this header, and what may be wrong; `language` is in words."""
         lines = [", ".join(f"{field}: column {heading!r}" for field, heading in self.columns.items())]
         if not _KNOWN & {heading.strip().lower() for heading in self.columns.values()}:
             lines.append(f"the first line of {path} is read as column names, not as a text")
@@ -80,6 +80,11 @@ class Guess:
         if self.systems:
             lines.append(
                 f"systems: {', '.join(f'{name} (column {heading!r})' for name, heading in self.systems.items())}"
+            )
+        used = {*self.columns.values(), self.system, *self.systems.values()}
+        if unused := [repr(heading) for heading in header if heading not in used]:
+            lines.append(
+                f"not used: {', '.join(unused)[:_LISTS]}; name columns of outputs, as in --column output={unused[-1]}"
             )
         return lines
 
@@ -372,13 +377,14 @@ def make_study(
     guessed = guess(frame, named, path)
     language, codes = _languages(frame, guessed, language, path)
     languages = languages_in(frame[guessed.texts[0]], codes, guessed.task)
+    header = list(map(str, frame))
     frame, guessed, texts_file = _with_systems(frame, guessed, outputs, path, target)
     different = len(set(map(str, pd.concat([frame[heading] for heading in guessed.texts]))))
     texts = _Texts(texts_file, sheet if texts_file == path else "", different, language, languages)
     tables = {texts_file: frame.to_csv(index=False).encode()} if texts_file != path else {}
     questions = _own_questions(name) if guessed.systems else {}
     loaded = _write({target: study_text(path, target, name, guessed, texts).encode(), **tables, **questions})
-    print(*guessed.lines(path, language_of_all(language, languages)), sep="\n")
+    print(*guessed.lines(path, language_of_all(language, languages), header), sep="\n")
     if texts_file != path:
         print(f"-> {texts_file}: a row for each text, with a column for each system")
     for rubric in questions:

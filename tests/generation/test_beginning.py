@@ -140,6 +140,15 @@ def test_sets_of_paraphrases_are_used_as_they_were_published(
     assert load_study("studies/labelled.yaml").datasets[0].task == "clustering"
 
 
+def test_columns_that_nothing_uses_are_named(init: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.DataFrame({"original": TEXTS, "ours v2": TEXTS[::-1], "DeepL": [f"{text} Yes." for text in TEXTS]})
+    frame.to_csv("trans.csv", index=False)
+    run("trans.csv", "--name", "ignored")
+    assert "not used: 'ours v2', 'DeepL'; " in capsys.readouterr().out
+    run("trans.csv", "--column", "output=ours v2", "--column", "output=DeepL")
+    assert "not used" not in capsys.readouterr().out
+
+
 def test_a_column_of_lists_is_no_column_of_texts(init: Path) -> None:
     pd.DataFrame({"text": [[text, "Another."] for text in TEXTS]}).to_csv(init / "lists.csv", index=False)
     with pytest.raises(DataError, match=r"'sentence1' holds lists, .* in 12 of 12 rows; write one text a row"):
