@@ -76,7 +76,7 @@ def test_a_withdrawn_pair_leaves_every_number_and_its_answers_stay(generated: St
         status.progress["withdrawn"].sum() == 2
         and status.progress["pairs"].sum() == len(CampaignRecords(generated).pairs) - 2
     )
-    assert status.progress["open"].equals(status.progress["pairs"])  # one of four answers to come, to what stays
+    assert status.progress["open"].equals(2 * status.progress["pairs"])  # two of four count, of what stays
     assert status.raters.set_index("rater_id")["excluded"].sum() == 1
     assert f"Withdrawn from the sample: 2 pairs ({WHY})." in status_text(status)
 
