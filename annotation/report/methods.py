@@ -116,8 +116,8 @@ def _sample_facts(material: CampaignMaterial) -> dict[str, Any]:
     low, high = min(counts.values(), default=0), max(counts.values(), default=0)
     total = {name: sum(getattr(supply, name) for supply in material.supply)
              for name in ("ok", "failed", "unanswered", "kept_out")}  # fmt: skip
-    asked = material.asked_for  # without controls that are drawn for a pilot that there was not
-    kinds = asked.kinds if asked else Counter[str](pair.control for pair in material.controls)
+    tally = material.asked_for  # without controls that are drawn for a pilot that there was not
+    kinds = tally.kinds if tally else Counter[str](pair.control for pair in material.controls)
     named = {
         "positive": ("positive control", "almost identical texts"),
         "negative": ("negative control", "unrelated texts"),

@@ -222,7 +222,7 @@ def _wait(status: Status) -> NextStep | None:
         return NextStep(status.command("publish"), more)
     if status.opens:
         return NextStep(status.command("publish"), "opens the next block to raters")
-    missing = sum(group.asked for group in status.undecided if not group.lacks(status.study))
+    missing = sum(group.awaited for group in status.undecided if not group.lacks(status.study))
     if not missing or (status.simulated and status.nobody_left and status.enough):
         return None
     once = not status.study.raters.blocks and status.stages["verdicts"].state == "not yet"

@@ -95,7 +95,7 @@ class Ahead:
     units: tuple[tuple[str, str], ...]  #: the transformations and languages of its pairs
     pairs: int  #: pairs that count, or still could
     fewest: int  #: of these the pairs of the transformation with the fewest
-    asked: int  #: answers that raters are still asked for
+    awaited: int  #: answers that raters are still asked for
     anew: int = 0  #: answers that could be asked for again, since their raters are excluded
 
     def lacks(self, study: Study) -> str:
@@ -127,7 +127,7 @@ def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
                 units=tuple(group[["transformation", "language"]].itertuples(index=False, name=None)),
                 pairs=int(could.sum()),
                 fewest=int(could.min()),
-                asked=int(group["asked"].sum()),
+                awaited=int(group["asked"].sum()),
                 anew=int(group["anew"].sum()),
             )
         )
