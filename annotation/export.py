@@ -95,7 +95,7 @@ def export(study: Study, *, form: FormName = "csv", licence: str = "", words: bo
         "questions": questions,
         "columns": shlex.quote(",".join(f"{name}={name}" for name in names)),
         "tables": {
-            "answers": {str(name): _OF_ANSWERS.get(str(name)) or titles[str(name)] for name in answers},
+            "answers": {str(name): (titles | _OF_ANSWERS)[str(name)] for name in answers},
             "ratings": _meanings(ratings, Rating),
             "pairs": _meanings(pairs, Pair),
         },

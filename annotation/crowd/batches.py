@@ -8,6 +8,7 @@ once a campaign has begun, the ledger keeps them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pydantic import Field
@@ -52,24 +53,24 @@ def make_batches(
     wanted, repeats = study.sample.controls, study.sample.repeats
     used = {pair_id for batch in existing for pair_id in batch.pair_ids}
     unused = {queue: _shuffled(study.sample.seed, queue_pairs, used) for queue, queue_pairs in queues_of(pairs).items()}
-    spare = {
-        queue: _shuffled(study.sample.seed, queue_controls, used)
-        for queue, queue_controls in queues_of(controls).items()
-    }
-    drawings = {queue: drawing_of(study, [*group, *spare.get(queue, [])]) for queue, group in unused.items()}
+    spare = defaultdict[Queue, list[Pair]](list)
+    for queue, queue_controls in queues_of(controls).items():
+        spare[queue] = _shuffled(study.sample.seed, queue_controls, used)
+    drawings = {queue: drawing_of(study, [*group, *spare[queue]]) for queue, group in unused.items()}
     # The query of each record that holds one candidate, or the page of each output of several; {} for others.
     groups = {queue: dict(drawing.groups or {}) if drawing else {} for queue, drawing in drawings.items()}
     if pilot:
         tried = {batch.queue.languages for batch in existing if batch.pilot}
         return [
-            _batch(queue, part, _dealt(rest, part, (wanted, 1, repeats), groups[queue]), groups[queue], pilot=True)
+            _batch(
+                queue, part, _dealt(spare[queue], part, (wanted, 1, repeats), groups[queue]), groups[queue], pilot=True
+            )
             for queue in _pilot_queues(unused, tried, pilot, study.called)
-            for rest in [spare.get(queue, [])]
-            for part in _split(unused[queue], pilot, groups[queue], rest, repeats)[:1]
+            for part in _split(unused[queue], pilot, groups[queue], spare[queue], repeats)[:1]
         ]
     batches = []
     for queue, queue_pairs in unused.items():
-        rest = spare.get(queue, [])
+        rest = spare[queue]
         parts = _split(queue_pairs, study.sample.batch, groups[queue], rest)
         for number, part in enumerate(parts):
             part_controls = _dealt(rest, part, (wanted, len(parts) - number, repeats), groups[queue])

@@ -201,14 +201,18 @@ def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Ite
     for name, pools in {**shown, **{question.name: question.pools for question in questions.values()}}.items():
         if pools and not set(groups) <= set(pools):
             yield f"{name!r} is for some groups only, but raters must not learn the groups; leave its `pools` out"
-    systems = judging.systems_by_label
-    following = {label[:-1] + chr(ord(label[-1]) + 1) for label in systems} - systems.keys()  # c after b is no tie
-    choices = {label for question in questions.values() for label in question.labels if {*question.labels} & {*systems}}
-    for label in sorted(following & choices):
-        yield f"has a label {label!r} without a system; name its column in subject.systems, or give a tie another name"
+    yield from _without_systems(questions.values(), judging.systems_by_label)
     for name, question in questions.items():
         if question.free_text and name in judging.known_questions:
             yield f"asks {name!r} for a text, which has no right answer; remove it from subject.expected"
+
+
+def _without_systems(questions: Iterable[Question], systems: Mapping[str, str]) -> Iterator[str]:
+    """Yield a fault for each label of a choice that reads as the output of one more system: c after a and b."""
+    following = {label[:-1] + chr(ord(label[-1]) + 1) for label in systems} - systems.keys()
+    choices = {label for question in questions for label in question.labels if {*question.labels} & {*systems}}
+    for label in sorted(following & choices):
+        yield f"has a label {label!r} without a system; name its column in subject.systems, or give a tie another name"
 
 
 def with_own_words(rubric: Any, kinds: Mapping[str, VerdictUnit], study_file: Path) -> Any:

@@ -203,9 +203,7 @@ def read_status(
         simulated=bool(ratings["simulated"].any()),
         languages=tuple(dict.fromkeys(chain.from_iterable(_languages(read.pairs)))),
         looks=looks_frame(reached_now),
-        blocks=tuple(
-            f"{of_group(key)}: {'; '.join([group.decision, *group.lines()])}" for key, group in evidence.blocks.items()
-        ),
+        blocks=_block_lines(evidence),
         going=Going.of(evidence, progress, stages["collected"].at or read_at),
         asked_for=whole_tally(evidence) if sampled and evidence.offered else None,
         again=again,
@@ -218,6 +216,12 @@ def read_status(
     )
     warnings += never_lines(study, undecided, offered=status.begun)
     return replace(status, warnings=tuple(filter(None, warnings)))
+
+
+def _block_lines(evidence: Evidence) -> tuple[str, ...]:
+    """Return a line for each group of a rule by blocks."""
+    groups = evidence.blocks.items()
+    return tuple(f"{of_group(key)}: {'; '.join([group.decision, *group.lines()])}" for key, group in groups)
 
 
 def _unsampled(evidence: Evidence) -> Iterator[str]:
