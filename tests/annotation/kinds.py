@@ -61,4 +61,4 @@ def ask(patch: pytest.MonkeyPatch, folder: Path, content: dict[str, Any]) -> Non
     """Let studies ask a rubric of their own, `rubric: kinds`, as from `prompts/rubrics/kinds.yaml`."""
     (folder / "rubrics").mkdir(exist_ok=True)
     (folder / "rubrics" / "kinds.yaml").write_text(yaml.safe_dump(content, allow_unicode=True), encoding="utf-8")
-    patch.setattr("annotation.questions.wordings.prompt_folders", lambda: (folder, PROMPTS))
+    patch.setattr("plumbline.prompts.prompt_folders", lambda: (folder, PROMPTS))

@@ -46,7 +46,7 @@ def ask(patch: pytest.MonkeyPatch, folder: Path, content: dict[str, Any]) -> Non
     """Let studies ask a rubric of their own, `rubric: kinds`."""
     (folder / "rubrics").mkdir(exist_ok=True)
     (folder / "rubrics" / "kinds.yaml").write_text(yaml.safe_dump(content, allow_unicode=True), encoding="utf-8")
-    patch.setattr("annotation.questions.wordings.prompt_folders", lambda: (folder, PROMPTS))
+    patch.setattr("plumbline.prompts.prompt_folders", lambda: (folder, PROMPTS))
 
 
 def texts(folder: Path, name: str, own: list[dict[str, Any]] | None = None, **changes: Any) -> Study:

@@ -31,7 +31,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "prompts" / "rubrics"
     (folder / "mine").mkdir(parents=True)
     shutil.copy(RUBRICS / "pteb.yaml", folder / "mine.yaml")
-    monkeypatch.setattr("annotation.questions.wordings.prompt_folders", lambda: [tmp_path / "prompts"])
+    monkeypatch.setattr("plumbline.prompts.prompt_folders", lambda: [tmp_path / "prompts"])
     return folder / "mine"
 
 
