@@ -42,6 +42,7 @@ from plumbline.models.batch import (
     requests_out,
 )
 from plumbline.prompts import refuse_unasked, rubric_file
+from plumbline.reading import read_yaml
 from plumbline.records import TransformedText
 from plumbline.store import is_remote, only_one, read_batches, read_records
 from plumbline.study import Study
@@ -239,7 +240,9 @@ def transform_texts(
     study = options.load()
     if generator:
         study = study.by(study.generator_called(generator))
-    refuse_unasked(study, rubric_file(study))  # else `sample` does, after the generator was paid
+    rubric = rubric_file(study)
+    with contextlib.suppress(FileNotFoundError):  # `sample` refuses the same, but after the generator was paid
+        refuse_unasked(study, rubric, read_yaml(rubric))
     if dry_run:
         print(forecast(study, again=again))
         return options

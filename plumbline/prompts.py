@@ -153,14 +153,12 @@ def rubric_folders(folder: Path | None = None) -> list[Path]:
     return [folder] if folder else [prompts / "rubrics" for prompts in prompt_folders()]
 
 
-def refuse_unasked(study: Study, file: Path) -> None:
-    """Refuse words for raters, of the study's own transformations, about questions that its rubric's `file` lacks.
+def refuse_unasked(study: Study, file: Path, content: Any) -> None:
+    """Refuse words for raters, of the study's own transformations, about questions that its rubric lacks.
 
-    Raises StudyError with the line of each.
+    `content` is what the rubric's `file` holds. Raises StudyError with the line of each.
     """
-    if not any(kind.raters for kind in study.transforming.values()) or not file.is_file():
-        return
-    rubric, faults = _mapping(read_yaml(file)), list[str]()
+    rubric, faults = _mapping(content), list[str]()
     names = [str(_mapping(entry).get("name")) for entry in rubric.get("questions") or ()]
     for number, (name, kind) in enumerate(study.transforming.items()):
         if kind.pool != name or name in (rubric.get("pools") or ()):

@@ -256,8 +256,9 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
         if judging.does_tasks:
             content = rubric_of_tasks(study, tasks)
         else:
-            content = with_own_words(with_wordings(read_yaml(path), path, study.wordings), study.kinds, study.file)
-            refuse_unasked(study, path)
+            content = read_yaml(path)
+            refuse_unasked(study, path, content)
+            content = with_own_words(with_wordings(content, path, study.wordings), study.kinds, study.file)
     except FileNotFoundError:
         folders = rubric_folders(folder)
         names = ", ".join(sorted(file.stem for path_folder in folders for file in path_folder.glob("*.yaml")))

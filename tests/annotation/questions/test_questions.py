@@ -123,5 +123,8 @@ def test_a_scale_of_each_question_needs_rules(monkeypatch: pytest.MonkeyPatch, t
     ask(monkeypatch, tmp_path, labels_alone(questions=[NATURAL, EFFORT | {"required": True, "pools": []}]))
     rules = [{"question": "effort", "at_most": 1}]
     assert load_rubric(variant(rubric="kinds", acceptance={"rules": rules})).scale == ()
-    with pytest.raises(StudyError, match="question 'effort' has its own scale, which one threshold cannot judge"):
+    with pytest.raises(
+        StudyError,
+        match="question 'effort' has its own scale or counts fewer points as better, so one threshold cannot judge it",
+    ):
         load_rubric(variant(rubric="kinds", acceptance={"threshold": 1.0}))
