@@ -197,8 +197,8 @@ def plan(
     >>> found = plan(load_study("studies/demo.yaml"), sizes=[(30, 3), (100, 3)], means=[3.4], campaigns=200)
     >>> print(found[["pairs", "raters", "mean", "right", "answers"]].to_string(index=False))
      pairs  raters  mean  right  answers
-        30       3   3.4  0.955      804
-       100       3   3.4  0.995     2529
+        30       3   3.4  0.955    804.0
+       100       3   3.4  0.995      NaN
     """
     return planned(ExpectedSample.of(study, load_rubric(study)), sizes, means, assumed, campaigns, seed)[0]
 

@@ -258,7 +258,7 @@ def percentiles(values: Floats) -> tuple[float, float]:
     >>> percentiles(np.arange(41.0))
     (1.0, 39.0)
     """
-    low, high = np.quantile(values, [_TAIL, 1 - _TAIL])
+    low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)
 
 
