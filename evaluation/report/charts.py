@@ -20,8 +20,10 @@ from plumbline.exhibits.charts import (
     COLOURS,
     NAMES,
     NEUTRAL,
+    OWN_COLOURS,
     PANEL_WIDTH,
     ROW,
+    SHAPES,
     WIDTH,
     Interval,
     Kinds,
@@ -241,8 +243,8 @@ POINTS = 4000  # most in all panels: more take a browser seconds, and half a kil
 _GOLDEN = 0.618034  # the golden ratio: its multiples spread evenly
 _WINDOWS = 8  # a median is over the points whose ratings lie within this part of all ratings on each side
 _FEWEST = 5  # points for a median
-_EIGHT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#A6761D", "#8C6BB1", "#E7298A", "#7F7F7F")
-_FORMS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+_EIGHT = (*COLOURS.values(), TOTAL_COLOUR, *OWN_COLOURS, NEUTRAL)  # colours that are told apart
+_FORMS = (*SHAPES.values(), "diamond", "cross", "triangle-down")
 _DRAWN = ["transformation", "drift", "mean_quality", "n_ratings", "simulated", "original", "transformed"]
 
 

@@ -21,7 +21,7 @@ SHAPES = {"lexical_stylistic": "circle", "length": "square", "language": "triang
 NEUTRAL = "#7F7F7F"
 
 # Colours of a study's own axes, reused from the start after the last one; as dark and light as those above.
-_OWN_COLOURS = ("#A6761D", "#8C6BB1", "#E7298A")
+OWN_COLOURS = ("#A6761D", "#8C6BB1", "#E7298A")
 _OWN_SHAPES = ("triangle-down", "triangle-right", "triangle-left")
 
 ROW = 34  # height in pixels of a row with a name beside it
@@ -36,7 +36,7 @@ Chart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.FacetChart
 
 def colours(axes: Iterable[str]) -> dict[str, str]:
     """Return the colour of each axis; HTEB's axes have fixed ones."""
-    return _with_own(COLOURS, _OWN_COLOURS, axes)
+    return _with_own(COLOURS, OWN_COLOURS, axes)
 
 
 def shapes(axes: Iterable[str]) -> dict[str, str]:
