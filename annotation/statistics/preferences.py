@@ -56,7 +56,8 @@ def bradley_terry(  # noqa: PLR0913 (six of them name columns)
 
     Returns:
         Two frames. `systems`: question, system, n (originals), wins, ties, losses (of choices), score, low, high, rank
-        (of the score), rank_low, rank_high, group, reason. `differences`: question, system, other, n (originals), wins,
+        (one more than the systems preferred to it by `difference`, or by the score where nobody chose between the two),
+        rank_low, rank_high, group, reason. `differences`: question, system, other, n (originals), wins,
         ties, losses, better, equal, worse (the same as shares of the choices), difference (of the shares of originals'
         choices), low, high, p, p_holm, reason. NaN with the reason where a number is undefined: a system that is
         always preferred to the others it met has no score, nor do systems that were never compared, directly or
@@ -124,6 +125,13 @@ class _ChoiceComparison(Comparison):
         by = np.nanmean(shares, axis=1) if np.isnan(self._scores).any() else self._scores
         super().__init__([self._names[number] for number in np.argsort(-by, kind="stable")], over)
 
+    def ahead(self, first: Hashable, second: Hashable) -> float:
+        gain = super().ahead(first, second)
+        if self._gains(first, second)[1].any():
+            return gain
+        by_score = np.subtract(*self._scores[[list(self._names).index(name) for name in (first, second)]])
+        return float(by_score) if abs(by_score) > _EQUAL else 0.0
+
     def of_originals(self, first: Hashable, second: Hashable) -> Floats:
         gain, of_both = self._gains(first, second)
         original = pd.factorize(self._original[of_both])[0]
@@ -155,7 +163,9 @@ class _ChoiceComparison(Comparison):
             number = list(self._names).index(row["system"])
             sides = [self._gain[self._first == number], -self._gain[self._second == number]]
             gain, score = np.concatenate(sides), scores[row["system"]]
-            rank = 1 + int((self._scores > score.value + _EQUAL).sum()) if not math.isnan(score.value) else math.nan
+            opponents = {*self._first[self._second == number], *self._second[self._first == number]}
+            has_rank = not math.isnan(score.value) or len(opponents) == len(self._names) - 1
+            rank = 1 + self.n_better[row["system"]] if has_rank else math.nan
             yield row | {
                 "n": len(np.unique(self._original[(self._first == number) | (self._second == number)])),
                 **{name: int((gain == sign).sum()) for name, sign in zip(COUNTS, (1, 0, -1), strict=True)},

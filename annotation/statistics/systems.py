@@ -144,14 +144,24 @@ class Comparison:
     together: ClassVar[str]  #: the reason where two were not compared
 
     def __init__(self, order: Sequence[Hashable], over: Over, sign: int = 1) -> None:
-        self.order, self._over, self._sign = order, over, sign
-        self.differences = [self._difference(*both) for both in itertools.combinations(order, 2)]
+        self._over, self._sign = over, sign
+        self.n_better = dict.fromkeys(order, 0)
+        for first, second in itertools.combinations(order, 2):
+            gain = sign * self.ahead(first, second)
+            self.n_better[second] += gain > EQUAL
+            self.n_better[first] += gain < -EQUAL
+        self.order = sorted(order, key=self.n_better.__getitem__)
+        self.differences = [self._difference(*both) for both in itertools.combinations(self.order, 2)]
         for row, adjusted in zip(self.differences, holm(self.every_p()), strict=True):
             row["p_holm"] = math.nan if math.isnan(row["p"]) else adjusted
 
     def every_p(self) -> list[float]:
         """Return the p of each difference, for Holm's correction."""
         return [row["p"] for row in self.differences]
+
+    def ahead(self, first: Hashable, second: Hashable) -> float:
+        """Return a number with the sign of the difference of two systems; 0 if neither is known to be ahead."""
+        return float(self.of_originals(first, second).sum())
 
     def of_originals(self, first: Hashable, second: Hashable) -> Floats:
         """Return the difference of two systems on each original that both have."""
@@ -223,13 +233,7 @@ class _RatingComparison(Comparison):
         self._grid = ratings.pivot_table(index="original", columns="system", values="value", observed=True)
         self._shared = self.among_all(self._grid.dropna())
         means = (self._shared if len(self._shared) else self._grid).mean()
-        by_mean = list((sign * means).sort_values(ascending=False, kind="stable").index)
-        self._n_better = dict.fromkeys(by_mean, 0)
-        for first, second in itertools.combinations(by_mean, 2):
-            gain = sign * self.of_originals(first, second).sum()
-            self._n_better[second] += bool(gain > EQUAL)
-            self._n_better[first] += bool(gain < -EQUAL)
-        super().__init__(sorted(by_mean, key=self._n_better.__getitem__), over, sign)
+        super().__init__(list((sign * means).sort_values(ascending=False, kind="stable").index), over, sign)
 
     def among_all(self, shared: pd.DataFrame) -> pd.DataFrame:
         """Return the originals of all systems over which means are taken."""
@@ -255,7 +259,7 @@ class _RatingComparison(Comparison):
             yield row | {
                 "n": len(self._shared),
                 "mean": self._shared[system].mean() if len(self._shared) else math.nan,
-                "rank": 1 + self._n_better[system] if len(self._shared) else math.nan,
+                "rank": 1 + self.n_better[system] if len(self._shared) else math.nan,
                 "reason": "" if len(self._shared) else "no original has ratings for all systems",
             }
 

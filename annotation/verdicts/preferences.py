@@ -101,10 +101,11 @@ def answers(done: SideBySide) -> Iterator[str]:
     overall, choices = (frame[frame["language"] == ""] for frame in (done.systems, done.differences))
     for question, systems in overall.groupby("question", sort=False):
         best, score = systems.iloc[0], systems.iloc[0]["score"]
-        others = choices[(choices["question"] == question) & (choices["system"] == best["system"])]
-        # Not compared with all, or another is preferred to it by the mean over texts: it may not be the best.
-        if (math.isnan(score) and not others["n"].all()) or best["rank_low"] > 1:
+        if best["rank"] != 1:
+            why = "not all were compared" if math.isnan(best["rank"]) else "to each another is preferred"
+            yield f"No system is preferred most in {question}: {why}"
             continue
+        others = choices[(choices["question"] == question) & (choices["system"] == best["system"])]
         alike = list(map(_named, others.loc[~(others["p_holm"] < 1 - CONFIDENCE), "other"]))
         apart = f"not told apart from {' and '.join(alike)}" if alike else "told apart from all others"
         if len(systems) == 2:
@@ -129,6 +130,7 @@ def preferences_exhibit(done: SideBySide) -> Exhibit:
     notes = [
         "scores are Bradley and Terry's, with a tie as half a win for either: 0 is the mean system, and at a difference"
         " of 1 the better one is preferred 73% of the time; those that share a letter are not told apart",
+        "ranks, their intervals and letters are by the differences between each two, and need not follow the scores",
         *reasons(places_of(done.systems), done.systems["reason"]),
     ]
     return Exhibit.of("preferences", "Systems by preference", done.systems, columns, notes)

@@ -131,7 +131,7 @@ def test_what_has_no_score_says_why() -> None:
     always = bradley_terry(choice("A", "B", "A", 12))
     why = "nobody preferred another to A, or found it equal, so scores have no bounds"
     assert list(always.systems["system"]) == ["A", "B"] and set(always.systems["reason"]) == {why}
-    assert always.systems[["score", "low", "high", "rank"]].isna().all(axis=None)
+    assert always.systems[["score", "low", "high"]].isna().all(axis=None) and list(always.systems["rank"]) == [1, 2]
     row = always.differences.iloc[0]  # twelve equal signs
     assert (row["difference"], row["p"], row["wins"]) == (1, 2.0**-11, 12) and math.isnan(row["low"])
     assert list(always.systems["group"]) == ["a", "b"]
@@ -140,6 +140,7 @@ def test_what_has_no_score_says_why() -> None:
         "not all systems were compared, not even through others, so there are no scores"
     }
     assert (apart.differences["reason"] == "nobody chose between the two").sum() == 4
+    assert apart.systems["rank"].isna().all()
     ties = bradley_terry(choice("A", "B", "", 12))
     assert (ties.systems["score"] == 0).all() and (ties.systems["rank"] == 1).all() and ties.systems["low"].isna().all()
     assert ties.differences["equal"].iloc[0] == 1 and "differ on 0 originals" in ties.differences["reason"].iloc[0]
@@ -149,6 +150,10 @@ def test_what_has_no_score_says_why() -> None:
     chain = bradley_terry(pd.concat([choice("A", "B", name, 9) for name in ("A", "B")]
                                     + [choice("B", "C", name, 9) for name in ("B", "C", "")]))  # fmt: skip
     assert chain.systems["score"].notna().all() and chain.systems["group"].eq("a").all()
+    steps = pd.concat(
+        [choice(*both, both[side], n) for both in (("A", "B"), ("B", "C")) for side, n in ((0, 9), (1, 3))]
+    )
+    assert list(bradley_terry(steps).systems["rank"]) == [1, 2, 3]  # nobody chose between A and C: by the score
     with pytest.raises(ValueError, match="'C' is preferred, but is neither of the two"):
         bradley_terry(choice("A", "B", "C", 2))
     with pytest.raises(ValueError, match="'A' is compared with itself"):

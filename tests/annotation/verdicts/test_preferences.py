@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from annotation import bradley_terry
 from annotation.questions.label import SingleLabelQuestion
 from annotation.questions.ranking import RankingQuestion
 from annotation.statistics.summaries import Design
+from annotation.statistics.systems import SideBySide
 from annotation.verdicts.preferences import answers, choices_exhibit, preferences_exhibit, preferred
 from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec
@@ -157,6 +159,22 @@ def test_best_and_worst_of_four_have_the_scores_of_an_independent_computation_wi
     # Without the rubric's word the two questions are not one, and without a rule neither says what it asks for.
     apart = design(*(SingleLabelQuestion(name, (), (*labels, "none")) for name in ("best", "worst")))
     assert preferred(ratings, pairs, apart).systems.empty
+
+
+def test_ranks_lie_in_their_intervals_and_no_system_of_a_circle_is_preferred_most() -> None:
+    """Of 24 texts each, A is preferred to B on 19, B to C on 23, and C to A on 18; B has the highest score."""
+    wins = {("A", "B"): 19, ("B", "C"): 23, ("C", "A"): 18}
+    rows = [
+        {"system": one, "opponent": other, "preferred": one if number < won else other, "original": number}
+        for (one, other), won in wins.items()
+        for number in range(24)
+    ]
+    found = bradley_terry(pd.DataFrame(rows).assign(rater_id="ada", question="preference"))
+    systems = found.systems
+    assert systems.loc[systems["score"].idxmax(), "system"] == "B" and list(systems["rank"]) == [2, 2, 2]
+    assert ((systems["rank_low"] <= systems["rank"]) & (systems["rank"] <= systems["rank_high"])).all()
+    done = SideBySide(systems.assign(language=""), found.differences.assign(language=""))
+    assert ["to each another is preferred" in sentence for sentence in answers(done)] == [True]
 
 
 def test_the_worse_of_two_counts_against_it() -> None:
