@@ -84,7 +84,8 @@ class Guess:
         used = {*self.columns.values(), self.system, *self.systems.values()}
         if unused := [repr(heading) for heading in header if heading not in used]:
             lines.append(
-                f"not used: {', '.join(unused)[:_LISTS]}; name columns of outputs, as in --column output={unused[-1]}"
+                f"not used: {', '.join(unused)[:_LISTS]}; if one is needed, say what it holds, as in"
+                " --column language=NAME or --column output=NAME"
             )
         return lines
 

@@ -145,6 +145,11 @@ def test_columns_that_nothing_uses_are_named(init: Path, capsys: pytest.CaptureF
     frame.to_csv("trans.csv", index=False)
     run("trans.csv", "--name", "ignored")
     assert "not used: 'ours v2', 'DeepL'; " in capsys.readouterr().out
+    pd.DataFrame({"text": TEXTS, "lng": "en"}).to_csv("tongues.csv", index=False)
+    run("tongues.csv")
+    assert (
+        "not used: 'lng'; if one is needed, say what it holds, as in --column language=NAME" in capsys.readouterr().out
+    )
     run("trans.csv", "--column", "output=ours v2", "--column", "output=DeepL")
     assert "not used" not in capsys.readouterr().out
 
