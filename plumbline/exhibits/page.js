@@ -4,17 +4,19 @@ const cells = (row) => [...row.cells].map((cell) => cell.textContent.replaceAll(
 // A spreadsheet would compute what begins like a formula; a number with its interval is none.
 const number = /^[+-][\d.,]+%?( \[[\d.,%+−–\s-]*\])?$/;
 const inert = (text) => (/^[=+\-@\t\r＝＋－＠]/.test(text) && !number.test(text) ? `'${text}` : text);
-const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-const value = (text) => parseFloat(text.replace("−", "-").replace(/[^\d.+-]*([+-]?[\d.,]+).*/s, "$1").replaceAll(",", ""));
+const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+const value = (text) => parseFloat(text.replace("−", "-").replace(/^[^\d.+-]*([+-]?[\d.,]+).*/s, "$1").replaceAll(",", ""));
 
 function sorted(table, place, ascending) {
-  const rows = [...table.tBodies[0].rows].map((row, order) => ({ row, order, text: cells(row)[place] }));
-  const numeric = rows.filter(({ text }) => !Number.isNaN(value(text))).length * 2 > rows.length;
+  const numeric = table.tHead.rows[0].cells[place].classList.contains("number");
+  const rows = [...table.tBodies[0].rows].map((row) => ({ row, text: cells(row)[place] }));
   const known = ({ text }) => (numeric ? !Number.isNaN(value(text)) : text !== "–" && text !== "");
   rows.sort((one, two) => {
     if (known(one) !== known(two)) return known(one) ? -1 : 1; // what is undefined stays at the end
-    const difference = numeric ? value(one.text) - value(two.text) : one.text.localeCompare(two.text);
-    return (ascending ? difference : -difference) || one.order - two.order;
+    const difference =
+      (numeric && known(one) && value(one.text) - value(two.text)) ||
+      one.text.localeCompare(two.text, undefined, { numeric: true }); // days of one year, or 9 of 20 and 10 of 20
+    return ascending ? difference : -difference;
   });
   table.tBodies[0].append(...rows.map(({ row }) => row));
 }
@@ -44,10 +46,14 @@ for (const table of document.querySelectorAll("table")) {
   tools.className = "tools";
   const flat = (text) => text.replace(/\s+/g, " ");
   tools.append(
-    tool("Copy", async (button) => {
-      await navigator.clipboard.writeText(lines(flat, "\t"));
-      button.textContent = "Copied";
-    }),
+    ...(navigator.clipboard // only pages from this machine or by https have it
+      ? [
+          tool("Copy", async (button) => {
+            await navigator.clipboard.writeText(lines(flat, "\t"));
+            button.textContent = "Copied";
+          }),
+        ]
+      : []),
     tool("Download CSV", () => {
       const link = document.createElement("a");
       link.href = `data:text/csv;charset=utf-8,${encodeURIComponent(`\ufeff${lines(quoted, ",")}\n`)}`;
