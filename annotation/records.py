@@ -15,6 +15,7 @@ from plumbline.study.subject import Subject
 from plumbline.words import count
 
 Outcome = Literal["accepted", "rejected", "undecided"]
+NO_REASON = '"no reason was given"'  # for a proposed command: the reason until a person writes another
 Fixed = Literal["", "late", "unknown"]  # whether rules were fixed after the first rating; empty: before it
 
 

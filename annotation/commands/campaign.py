@@ -20,6 +20,7 @@ from annotation.campaign.names import known_names, named, pseudonym_of
 from annotation.campaign.offering import ARGILLA, LEDGER, alone, places_asked, present_campaigns
 from annotation.campaign.records import OFFERED, PAIRS, RATINGS, SUPPLY, CampaignRecords, collected_files, shown_files
 from annotation.commands.annotators import unread_lines
+from annotation.crowd.platform import first_campaign
 from annotation.crowd.tally import counted
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.export import FormName, export
@@ -35,7 +36,7 @@ from annotation.preview import write_preview
 from annotation.questions.wordings import addressed_lines
 from annotation.ratings.answers import answers_line
 from annotation.ratings.decisions import decide, review_text, waiting_text, withdraw
-from annotation.records import Decision
+from annotation.records import NO_REASON, Decision
 from annotation.rounds import put_out, take_in
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.controls import ControlDesign
@@ -294,7 +295,7 @@ def collect_answers(  # noqa: PLR0913  # a command's options
             if ARGILLA not in places:
                 return options
         elif study.crowd and not places and not has_database(home):
-            offer = f"`{study.command('publish')}`, or for a crowd `{study.command('crowd plan')}`"
+            offer = f"`{study.command('publish')}`, or for a crowd `{first_campaign(study).command(study, 'plan')}`"
             raise StudyError(f"{study.name}: nobody was asked yet; first {offer}")
         with connect(home, existing=True) as argilla:
             take_in(study, home, argilla, replace=replace)
@@ -377,9 +378,11 @@ def show_signs(evidence: Evidence, names: Mapping[str, str], *, needed: bool = T
     if raters:
         review = evidence.study.command("review")
         lines = [
-            f"  {review} --{decision} {rater} --reason WHY" for rater in raters for decision in ("exclude", "keep")
+            f"  {review} --{decision} {rater} --reason {NO_REASON}"
+            for rater in raters
+            for decision in ("exclude", "keep")
         ]
-        print("\n".join(["\nTo decide, one of these for each rater, with your reason in the place of WHY:", *lines]))
+        print("\n".join(["\nTo decide, one of these for each rater, with your reason in the quotes:", *lines]))
     return bool(raters)
 
 

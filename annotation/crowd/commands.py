@@ -34,11 +34,12 @@ from annotation.campaign.records import CampaignRecords, collected_files, shown_
 from annotation.crowd import collecting, judging, pay, summary
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.ledger import Ledger, refuse_lost_campaign
-from annotation.crowd.platform import Opening, RefusedError, platform_class
+from annotation.crowd.platform import Opening, RefusedError, first_campaign, platform_class
 from annotation.crowd.prolific.workspaces import read_refused, release
 from annotation.crowd.rehearsal import REHEARSAL_FILE
 from annotation.options import CampaignOptions
 from annotation.ratings.answers import answers_line
+from annotation.records import NO_REASON
 from annotation.sampling.sample import mismatch
 from annotation.server.home import Home
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
@@ -290,8 +291,8 @@ def show_campaign(*, options: CrowdOptions) -> None:
     summaries = summary.read_summaries(Evidence(study))
     if not summaries:
         refuse_lost_campaign(CampaignRecords(study), "live")
-        print(f"{study.name}: no crowd campaign yet; see `{study.command('crowd plan')}`")
-    print("\n\n".join(summary.summary_text(campaign_summary) for campaign_summary in summaries))
+        print(f"{study.name}: no crowd campaign yet; see `{first_campaign(study).command(study, 'plan')}`")
+    print(*map(summary.summary_text, summaries), sep="\n\n", end="\n" if summaries else "")
     for (refusing, worker), at in read_refused(options.home, study.name).items():
         data = f" --data {shlex.quote(str(options.home.path))}" if options.home != Home() else ""
         line = (
@@ -375,14 +376,12 @@ def show_waiting(records: Evidence) -> bool:
             print(name.marked(f"{title}\n{summary.cases_text(records, ledger)}"))
             doubtful = [case.work.submission.submission_id for case in judging.cases(records, ledger) if case.against]
             commands += [
-                f"  {name.command(records.study, f'{decision} {key}')} --reason WHY"
+                f"  {name.command(records.study, f'{decision} {key}')} --reason {NO_REASON}"
                 for key in doubtful
                 for decision in ("approve", "reject")
             ]
     if commands:
-        print(
-            "\nTo decide, one of these for each submission, with your reason in the place of WHY:", *commands, sep="\n"
-        )
+        print("\nTo decide, one of these for each submission, with your reason in the quotes:", *commands, sep="\n")
     return bool(commands)
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 from annotation import server
-from annotation.campaign.offering import CampaignName, Mode
+from annotation.campaign.offering import REHEARSED, CampaignName, Mode
 from annotation.campaign.records import PAIRS, CampaignRecords
 from annotation.campaign.rubric import Rubric
 from annotation.crowd.batches import Batch
@@ -357,6 +357,15 @@ def crowd_of(study: Study) -> CrowdSpec:
     if study.crowd is None:
         raise StudyError(f"{study.file}: has no `crowd`; add `crowd: {{}}`, which pays $24 an hour (docs/crowd.md)")
     return study.crowd
+
+
+def first_campaign(study: Study) -> CampaignName:
+    """Return the campaign of a study that asked no crowd yet: a rehearsal if it names no platform.
+
+    Raises StudyError as `crowd_of`.
+    """
+    platform = crowd_of(study).platform
+    return CampaignName(platform, "live") if platform not in (None, REHEARSED.platform) else REHEARSED
 
 
 #: The class of each platform.

@@ -15,7 +15,6 @@ from annotation.campaign.counting import excluded_raters
 from annotation.campaign.offering import (
     ARGILLA,
     LEDGER,
-    REHEARSED,
     CampaignName,
     Mode,
     ledgers,
@@ -27,7 +26,7 @@ from annotation.crowd.campaign import most_open, next_batches, pairs_of
 from annotation.crowd.judging import cases, on_rules, owed
 from annotation.crowd.ledger import BatchOffer, Ledger, refuse_lost_batches, refuse_lost_campaign
 from annotation.crowd.places import BatchPlaces, places_of
-from annotation.crowd.platform import Decision, Offer, Submission, crowd_of, platform_class
+from annotation.crowd.platform import Decision, Offer, Submission, crowd_of, first_campaign, platform_class
 from annotation.crowd.tally import Tally, counted, fees_text, of_offers
 from annotation.verdicts.evidence import Evidence
 from plumbline.cli import columns
@@ -285,10 +284,7 @@ def to_launch(records: Evidence) -> tuple[CampaignName, int] | None:
         return None
     begun = [name for name in present_campaigns(path) if name.counts]
     if not begun and not offered(records):
-        platform = crowd_of(study).platform or REHEARSED.platform
-        return CampaignName(platform, "live") if platform != REHEARSED.platform else REHEARSED, whole_tally(
-            records
-        ).cost
+        return first_campaign(study), whole_tally(records).cost
     for name in begun:
         with Ledger(path, study.name, *name) as ledger:
             if cents := _cents_to_offer(records, ledger):

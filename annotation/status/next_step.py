@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from annotation.campaign.offering import LEDGER, ledgers
+from annotation.records import NO_REASON
 from annotation.status.progress import DASHBOARD, PEOPLE_REPORT, REHEARSING, Stage
 from annotation.status.status import Status
 from annotation.verdicts.counted import never_lines
@@ -50,7 +51,7 @@ def _amend(status: Status) -> NextStep:
         words = f"after you have undone the change of the rules, or given the new study another name: {status.lasting}"
         return NextStep(status.command("status"), words)
     words = "the rules changed after the first rating: give the reason, which every report shows, or undo the change"
-    return NextStep(f'{status.command("accept")} --amend "no reason was given"', words)
+    return NextStep(f"{status.command('accept')} --amend {NO_REASON}", words)
 
 
 def _before_scores(status: Status) -> NextStep | None:

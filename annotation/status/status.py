@@ -27,7 +27,7 @@ from annotation.crowd.tally import Tally
 from annotation.options import HomeOptions
 from annotation.page.training import by_trained, read_trained
 from annotation.questions.wordings import addressed_lines
-from annotation.records import Decision, Fixed, Sign, Verdict
+from annotation.records import NO_REASON, Decision, Fixed, Sign, Verdict
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import SCOPES, frames_by_queue
 from annotation.sampling.sample import mismatch
@@ -282,7 +282,7 @@ def _rules(evidence: Evidence) -> tuple[tuple[str, ...], str, str]:
     if not (changed := other_rules(evidence.rules_now, fixed, ratings)):
         return tuple(lines), "", ""
     lasts = lasting(changed, evidence.rules_now) if first is not None else ""
-    how = "publish again" if first is None else 'accept with --amend "reason"'
+    how = "publish again" if first is None else f"accept with --amend {NO_REASON}"
     how = f"give the new study another name: {lasts}" if lasts else how
     differs = f"{study.file}: the rules differ from those that were fixed: {'; '.join(changed)}"
     return tuple(lines), f"{differs}; undo the change, or {how}", lasts

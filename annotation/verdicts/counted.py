@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.campaign.counting import PairCoverage
+from annotation.records import NO_REASON
 from annotation.sampling.queues import SCOPES, in_order
 from annotation.sampling.sample import COMMAND
 from annotation.statistics.summaries import Design
@@ -156,8 +157,8 @@ def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool) -> list
     more = f"; and {len(named) - _NAMED} more" if len(named) > _NAMED + 1 else ""
     again = f" (`{study.command('generate')} --again` asks for failed outputs again)"
     again = again if study.judging.transforms else ""
-    draw = study.command(COMMAND) + ' --extend "reason"' * offered
-    lower = study.command("accept") + ' --amend "reason"' if offered else study.command(COMMAND)
+    draw = study.command(COMMAND) + f" --extend {NO_REASON}" * offered
+    lower = f"{study.command('accept')} --amend {NO_REASON}" if offered else study.command(COMMAND)
     return [
         f"too few {item}s can ever count for a verdict (acceptance.min_pairs):"
         f" {'; '.join(named[:_NAMED] if more else named)}{more}. Add texts, data sets or seeds{again} and draw more"

@@ -16,7 +16,7 @@ from annotation.campaign.counting import counting_ratings, coverage_of
 from annotation.questions.summary import MeanOfAnswers
 from annotation.ratings.decisions import answers_hash
 from annotation.ratings.signs import controls_by_kind
-from annotation.records import Verdict
+from annotation.records import NO_REASON, Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.reliability import LEVEL, misses_too_many, telling_apart, vary
 from annotation.statistics.summaries import Design
@@ -210,7 +210,7 @@ def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> It
     yield (
         f"review raters before {count(len(waiting), 'verdict')} can be decided ({', '.join(names)}):"
         f" {next(iter(reasons))}{more}; read `{command('review')}`, then run it with `--exclude` or"
-        f" `--keep {raters} --reason WHY`"
+        f" `--keep {raters} --reason {NO_REASON}`"
     )
 
 

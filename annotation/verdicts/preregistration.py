@@ -17,7 +17,7 @@ import pandas as pd
 from annotation.campaign.counting import imported, untimed
 from annotation.campaign.records import RULES, CampaignRecords
 from annotation.campaign.rubric import Rubric
-from annotation.records import Fixed, RuleSet
+from annotation.records import NO_REASON, Fixed, RuleSet
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest
 from plumbline.words import count
@@ -151,7 +151,7 @@ def refuse_other_rules(records: CampaignRecords, current: Mapping[str, Any], rat
     line += "; undo this, or"
     if reason := lasting(changed, current):
         raise StudyError(f"{line} give the new study another name: {reason}")
-    how = f'{study.command("accept")} --amend "reason"'
+    how = f"{study.command('accept')} --amend {NO_REASON}"
     raise StudyError(f"{line} run `{how}` (every report shows the reason)")
 
 

@@ -85,11 +85,11 @@ class Walk:
 
         A crowd's submissions come first, and those that something speaks against are rejected.
         """
-        shown = [line for line in said.splitlines() if line.startswith("  plumbline ") and line.endswith(" WHY")]
+        shown = [line for line in said.splitlines() if line.startswith("  plumbline ") and " --reason " in line]
         for line in [line for line in shown if " crowd " in line] or shown:
             rater = line.split(" --reason")[0].split()[-1]
             if "crowd reject" in line or (" crowd " not in line and ("--exclude" in line) == (rater in self.careless)):
-                said = self.run(line.replace("WHY", "'seen by a person'"))
+                said = self.run(line)
         return said
 
     def go(self, first: str, act: Act = lambda _, __: None) -> list[str]:
