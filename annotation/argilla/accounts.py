@@ -109,28 +109,23 @@ class Link:
 
 def new_link(connection: Connection, name: str) -> Link:
     """Make a link for an annotator; the one before ends, with the sessions that it opened. Raises as `add`."""
-    user = _with_link(connection, name)
+    refuse_without_links(connection)
+    user = account_of(connection, name)
+    if user["role"] != "annotator":
+        raise StudyError(f"user {name!r}: has the role {user['role']}; only annotators can have a link")
     return Link(**call(connection, "POST", f"users/{user['id']}/link"))
 
 
 def revoke_link(connection: Connection, name: str) -> bool:
-    """End an annotator's link and its sessions; return whether there was one. Raises as `add`."""
-    user = _with_link(connection, name)
-    return bool(call(connection, "DELETE", f"users/{user['id']}/link")["ended"])
+    """End an account's link and its sessions; return whether there was one. Raises as `add`."""
+    refuse_without_links(connection)
+    return bool(call(connection, "DELETE", f"users/{account_of(connection, name)['id']}/link")["ended"])
 
 
 def refuse_without_links(connection: Connection) -> None:
     """Raise StudyError for an Argilla that is not our own server."""
     if connection.home is None:
         raise StudyError(f"{connection.url}: only the server of `plumbline serve` has links; use passwords there")
-
-
-def _with_link(connection: Connection, name: str) -> dict[str, Any]:
-    refuse_without_links(connection)
-    user = account_of(connection, name)
-    if user["role"] != "annotator":
-        raise StudyError(f"user {name!r}: has the role {user['role']}; only annotators can have a link")
-    return user
 
 
 def remove(connection: Connection, home: Home, name: str, *, force: bool = False) -> int:

@@ -27,6 +27,7 @@ from annotation.human.order import pages_shown
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.human.simulated import read_items
 from annotation.sampling.sample import draw_sample
+from annotation.server.plugin.plumbline_argilla.rate import LINK
 from annotation.verdicts.acceptance import accept, answers_lines
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
@@ -457,7 +458,7 @@ def letter(argilla: Argilla, home: server.Home, study: Study, user: server.User)
     assert argilla.connection is not None
     (sent,) = invite(study, argilla.connection, home, [user.username], links=True)
     assert user.password not in sent.text and user.password not in repr(sent)
-    (link,) = re.findall(r"http\S+/work/link#\S+", sent.text)
+    (link,) = re.findall(rf"http\S+{LINK}#\S+", sent.text)
     return str(link)
 
 
@@ -486,7 +487,7 @@ def test_a_link_signs_its_rater_in_and_binds_the_first_browser(
         route.fetch()  # the server binds the browser, and the reply does not arrive
         route.abort()
 
-    mine.route("**/work/link", lose, times=1)
+    mine.route(f"**{LINK}", lose, times=1)
     go_on(mine)
     expect(mine.get_by_text("The server does not answer")).to_be_visible()
     other = opened(chromium, link)
@@ -522,8 +523,8 @@ def test_a_link_ends_by_a_new_one_or_at_once_and_leaves_no_trace(
     old.goto(first)
     go_on(old)
     expect(old.get_by_role("status")).to_contain_text("This link is no longer valid. For a new one, ask")
-    old.goto(f"{argilla.url}/work/link#x")  # another link in the same tab is a link like the first
-    expect(old).to_have_url(f"{argilla.url}/work/link")
+    old.goto(f"{argilla.url}{LINK}#x")  # another link in the same tab is a link like the first
+    expect(old).to_have_url(f"{argilla.url}{LINK}")
     expect(old.get_by_role("button", name="Go on")).to_be_visible()
     new = opened(chromium, second)
     go_on(new)
@@ -540,9 +541,9 @@ def test_a_link_ends_by_a_new_one_or_at_once_and_leaves_no_trace(
     new.reload()
     expect(new.get_by_text("This link is no longer valid.")).to_be_visible()
     name, signature = second.partition("#")[2].split(".")
-    cookies = {one["name"]: one["value"] for one in new.context.cookies(f"{argilla.url}/work/link")}
+    cookies = {one["name"]: one["value"] for one in new.context.cookies(f"{argilla.url}{LINK}")}
     for forged in (f"{name}.{signature[::-1]}", f"{name}.", "x", "."):
-        answer = httpx.post(f"{argilla.url}/work/link", data={"token": forged}, cookies=cookies, trust_env=False)
+        answer = httpx.post(f"{argilla.url}{LINK}", data={"token": forged}, cookies=cookies, trust_env=False)
         assert answer.status_code == 410
     files = [home.log, *(file for file in study.folder.rglob("*") if file.is_file())]
     assert not [file for file in files if name.encode() in file.read_bytes()]

@@ -15,6 +15,7 @@ from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.client import Argilla, guard
 from annotation.server.home import call
+from annotation.server.plugin.plumbline_argilla.rate import LINK
 from plumbline import __main__
 from plumbline.errors import DataError, ServiceError, StudyError
 
@@ -117,8 +118,8 @@ def test_a_session_that_a_link_opened_ends_with_the_role_that_it_gave_and_with_t
     with httpx.Client(base_url=argilla.url, trust_env=False) as browser:
 
         def enter(token: str = "") -> httpx.Response:
-            browser.get("/work/link")
-            return browser.post("/work/link", data={"token": token} if token else {})
+            browser.get(LINK)
+            return browser.post(LINK, data={"token": token} if token else {})
 
         def status(session: str) -> int:
             return browser.get("/api/v1/me", headers={"Authorization": f"Bearer {session}"}).status_code
@@ -130,7 +131,10 @@ def test_a_session_that_a_link_opened_ends_with_the_role_that_it_gave_and_with_t
             assert status(session) == 401 and enter().status_code == 410
         argilla.request("PATCH", f"/users/{user['id']}", json={"role": "annotator"})
         session = enter().json()["access_token"]
-        assert status(session) == 200 and accounts.revoke_link(reached, "rising")
+        assert status(session) == 200
+        argilla.request("PATCH", f"/users/{user['id']}", json={"role": "admin"})
+        assert accounts.revoke_link(reached, "rising") and not accounts.revoke_link(reached, "rising")
+        argilla.request("PATCH", f"/users/{user['id']}", json={"role": "annotator"})
         assert status(session) == 401 and enter().status_code == 410
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from annotation.server.plugin.plumbline_argilla.rate import LINK, WORK
+
 ROLES = ("stranger", "rater", "foreign", "worker", "admin", "owner")
 OPEN = "200 200 200 200 200 200"  #: the same for all
 OWN = "401 200 200 200 200 200"  #: each gets what is theirs
@@ -17,7 +19,7 @@ MEMBERS = "401 200 403 403 200 200"
 ADMINS = "401 403 403 403 200 200"
 OWNERS = "401 403 403 403 403 200"
 ADMINS_CHANGE, OWNERS_CHANGE = "401 403 403 403 - -", "401 403 403 403 403 -"
-API, WORK = "/api/v1", "/work"
+API = "/api/v1"
 STATUS = {"entity": "response", "property": "status"}
 PENDING = {"filters": {"and": [{"type": "terms", "scope": STATUS, "values": ["pending", "submitted"]}]}}
 HUB = {"name": "a/b", "subset": "s", "split": "train", "mapping": {"fields": [{"source": "a", "target": "text"}]}}
@@ -143,9 +145,9 @@ PAGES = [
     Row("GET", "/crowd/enter/{room}", "404 404 404 404 404 404"),
     Row("POST", "/crowd/enter/{room}", "404 404 404 404 404 404", {"ticket": "forged"}, form=True),
     Row("GET", WORK, OPEN),  # the same words for everybody; what it shows it asks the API for
-    Row("GET", f"{WORK}/link", OPEN),
-    Row("POST", f"{WORK}/link", "400 400 400 400 400 400", {"token": "forged"}, form=True),  # without a cookie
-    Row("DELETE", f"{WORK}/link", "204 204 204 204 204 204"),
+    Row("GET", LINK, OPEN),
+    Row("POST", LINK, "400 400 400 400 400 400", {"token": "forged"}, form=True),  # without a cookie
+    Row("DELETE", LINK, "204 204 204 204 204 204"),
     Row("GET", "/rate", OPEN),
     Row("GET", "/rate/{dataset:uuid}", OPEN),  # a page without anything of any dataset; it asks the API, as its reader
     *(Row("GET", f"{WORK}/{name}", OPEN) for name in ("beside.js", "beside.css")),

@@ -18,6 +18,7 @@ from playwright.sync_api import Page, expect
 
 from annotation.server import Connection, Home, credentials, running
 from annotation.server.plugin.plumbline_argilla.crowd_files import Newcomers
+from annotation.server.plugin.plumbline_argilla.rate import LINK, WORK
 from argilla_embedded.recent import Recent
 from argilla_embedded.throttle import Throttle
 from tests.annotation.argilla_site import Site, enter
@@ -154,7 +155,7 @@ def test_unknown_hosts_are_refused_where_an_address_is_set(site: Site) -> None:
     def status(host: str, path: str = "/api/v1/version") -> int:
         return httpx.get(f"{site.connection.url}{path}", headers={"Host": host}, trust_env=False).status_code
 
-    for path in ("/api/v1/version", "/work", "/work/link"):  # no address is known yet, and a proxy may send any
+    for path in ("/api/v1/version", WORK, LINK):  # no address is known yet, and a proxy may send any
         assert status("rebound.example", path) == status("[", path) == 200
     rooms = site.home.path / "crowd" / "rooms.json"
     rooms.parent.mkdir(mode=0o700, exist_ok=True)
@@ -172,7 +173,7 @@ def test_unknown_hosts_are_refused_where_an_address_is_set(site: Site) -> None:
 @pytest.mark.parametrize(("scheme", "secure"), [("https", True), ("https, http", True), ("http", False), ("", False)])
 def test_a_browser_that_came_by_https_sends_its_cookie_by_https_alone(site: Site, scheme: str, secure: bool) -> None:
     headers = {"X-Forwarded-Proto": scheme} if scheme else {}
-    cookie = httpx.get(f"{site.connection.url}/work/link", headers=headers, trust_env=False).headers["set-cookie"]
+    cookie = httpx.get(f"{site.connection.url}{LINK}", headers=headers, trust_env=False).headers["set-cookie"]
     assert ("; Secure" in cookie, "; HttpOnly" in cookie) == (secure, True)
 
 

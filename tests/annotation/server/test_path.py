@@ -20,6 +20,7 @@ from annotation.argilla.publish import publish
 from annotation.commands.annotators import invite
 from annotation.crowd.prolific.workspaces import ArgillaRooms
 from annotation.server import Connection, Home, credentials, running
+from annotation.server.plugin.plumbline_argilla.rate import LINK
 from plumbline.errors import ServiceError, StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import dataset, rater, small
@@ -176,7 +177,7 @@ def test_a_rater_with_a_link_stays_under_the_path(
     assert argilla.connection is not None and argilla.connection.home is not None
     name = f"{way.split(maxsplit=1)[0]}-link"
     (letter,) = invite(study, argilla.connection, argilla.connection.home, [name], url, links=True)
-    (link,) = re.findall(r"http\S+/work/link#\S+", letter.text)
+    (link,) = re.findall(rf"http\S+{LINK}#\S+", letter.text)
     page.goto(link)
     page.get_by_role("button", name="Go on").click()
     page.get_by_role("link", name="Go on").click()
@@ -184,7 +185,7 @@ def test_a_rater_with_a_link_stays_under_the_path(
     page.evaluate("localStorage.clear()")  # the session ends after a day
     page.goto(f"{url}/work")
     expect(page.get_by_text("0 answered, 4 left.")).to_be_visible()
-    assert [cookie["path"] for cookie in page.context.cookies()] == [f"{PATH}/work/link"]
+    assert [cookie["path"] for cookie in page.context.cookies()] == [f"{PATH}{LINK}"]
     assert grave(complaints) == []
 
 

@@ -41,7 +41,8 @@ from argilla_embedded.setup import Setup
 from .crowd import WORKER, answered, same_site, small_form
 from .crowd_book import Book, Seal
 from .crowd_pages import COOKIE_SECONDS, hand_cookie
-from .work_page import BASE, LINK, link_page
+from .rate import LINK
+from .work_page import BASE, link_page
 
 COOKIE = "plumbline_rater"
 DAYS = 30
@@ -49,20 +50,17 @@ SECONDS = (DAYS + 2) * 86400  # the last day is whole in every time zone
 NOTHING, NO_COOKIE, ELSEWHERE, GONE = 204, 400, 409, 410  # statuses, for which link.js has words
 
 
-async def annotator(
+async def account(
     user_id: UUID,
     db: Annotated[AsyncSession, Depends(get_async_db)],
     current_user: Annotated[User, Security(auth.get_current_user)],
-) -> str:
-    """Return the id of an account that can have a link, for who may change accounts."""
+) -> User:
+    """Return the account of an id, for who may change accounts."""
     await authorize(current_user, UserPolicy.update)
-    user = await User.get_or_raise(db, user_id)
-    if not user.is_annotator or user.username.startswith(WORKER):
-        raise UnprocessableEntityError("only annotators' accounts can have a link")
-    return str(user.id)
+    return await User.get_or_raise(db, user_id)
 
 
-Account = Annotated[str, Depends(annotator)]
+Account = Annotated[User, Depends(account)]
 
 
 class Links:
@@ -121,18 +119,19 @@ class Links:
             self._hand_cookie(reply, request, secret, "")
         return reply
 
-    async def make(self, account: Account) -> dict[str, str]:
+    async def make(self, user: Account) -> dict[str, str]:
         """Return the token of an annotator's new link, and the day on which it ends."""
-        token = self._seal.close("link", account, seconds=SECONDS)
-        _, number = self._opened_token(token)
-        self._book.renew(account, number)
+        if not user.is_annotator or user.username.startswith(WORKER):
+            raise UnprocessableEntityError("only annotators' accounts can have a link")
+        token = self._seal.close("link", str(user.id), seconds=SECONDS)
+        self._book.renew(*self._opened_token(token))
         return {"token": token, "until": f"{datetime.now(UTC) + timedelta(days=DAYS):%Y-%m-%d}"}
 
-    async def revoke(self, account: Account) -> dict[str, bool]:
-        """End an annotator's link; return whether there was one."""
-        found = self._file.exists() and bool((self._book.link(account) or ("",))[0])
+    async def revoke(self, user: Account) -> dict[str, bool]:
+        """End an account's link, which would open again if it became an annotator's; return whether there was one."""
+        found = self._file.exists() and bool((self._book.link(str(user.id)) or ("",))[0])
         if found:
-            self._book.renew(account, "")
+            self._book.renew(str(user.id), "")
         return {"ended": found}
 
     def _opened_token(self, token: str) -> tuple[str, str]:

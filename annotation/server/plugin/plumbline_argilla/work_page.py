@@ -33,9 +33,7 @@ RIGHT_TO_LEFT = ("ar", "ur")
 WORDS: dict[str, dict[str, str]] = json.loads((HERE / "work_words.json").read_text(encoding="utf-8"))
 #: The path under which a proxy has the server, empty for none: browsers need it in addresses, routes do not.
 BASE = str(settings.base_url).removesuffix("/")
-PAGE, RATE = "/work", "/rate"
-LINK = f"{PAGE}/link"
-SCRIPT, STYLE = f"{PAGE}/beside.js", f"{PAGE}/beside.css"
+RATE, SCRIPT, STYLE = "/rate", f"{rate.WORK}/beside.js", f"{rate.WORK}/beside.css"
 
 
 def mount(setup: Setup) -> None:
@@ -43,7 +41,7 @@ def mount(setup: Setup) -> None:
 
     Call it once.
     """
-    own = {PAGE: work, SCRIPT: beside, STYLE: style, RATE: work, f"{RATE}/{{dataset:uuid}}": rating}
+    own = {rate.WORK: work, SCRIPT: beside, STYLE: style, RATE: work, f"{RATE}/{{dataset:uuid}}": rating}
     setup.app.router.routes[:0] = [Route(path, answer, methods=["GET"]) for path, answer in own.items()]
     added = f'<link rel="stylesheet" href="{BASE}{STYLE}"><script src="{BASE}{SCRIPT}" defer></script></body>'
     for file in setup.pages.rglob("*.html"):
@@ -122,7 +120,7 @@ def _script(room: dict[str, Any], *names: str) -> str:
     """Return our scripts, closed to everything else on a page, with the words of a language."""
     named = {
         "BASE": BASE,
-        "LINK": f"{BASE}{LINK}",
+        "LINK": f"{BASE}{rate.LINK}",
         "WORDS": room["words"],
         "LANGUAGE": room["language"],
         "DIRECTION": room["direction"],
