@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -27,6 +27,7 @@ from annotation.questions.entries import ENGLISH
 from annotation.questions.wordings import packaged, words_in
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server.home import is_locked, write_private
+from annotation.server.plugin.plumbline_argilla.rate import LINK, WORK
 from annotation.verdicts.preregistration import rubric_to_ask
 from plumbline.cli import Local, Named, StudyOptions, columns
 from plumbline.errors import StudyError
@@ -56,13 +57,14 @@ def invite(
     address: str = "",
     *,
     links: bool = False,
-) -> list[Letter]:
-    """Create missing accounts, admit them, and write an invitation to each of `names`.
+) -> Iterator[Letter]:
+    """Create missing accounts, admit them, and return an invitation to each of `names`.
 
-    `names` default to the study's `raters.people`, `address` to the server's own. A letter has a new link (`links`) or
-    name and password, but no password that this machine does not know (of an account on another Argilla); nobody who
-    reads none of the study's languages gets one. Raises StudyError if nobody is named, for a person whom the study does
-    not name, for an invalid name, and for links of another Argilla.
+    `names` default to the study's `raters.people`, `address` to the server's own. A letter has a new link (`links`),
+    made when the letter is asked for, since it ends the one before; or name and password, but no password that this
+    machine does not know (of an account on another Argilla). Nobody who reads none of the study's languages gets one.
+    Raises StudyError if nobody is named, for a person whom the study does not name, for an invalid name, and for links
+    of another Argilla.
     """
     invited = people_to_invite(study, names)
     if links:
@@ -78,14 +80,16 @@ def invite(
         users = server.credentials(connection.home)
         passwords |= {user.username: user.password for user in (users.owner, *users.annotators)}
     entry = entrance(address or connection.url, has_page=connection.home is not None)
-    letters = []
-    for name in invited:
-        codes = reads.get(name, ())
-        if queues := [in_queue for queue, in_queue in work.items() if not codes or queue.languages <= set(codes)]:
-            link = accounts.new_link(connection, name) if links else None
-            text = _text(study, entry, link or (name, passwords[name] or ""), codes, queues)
-            letters.append(Letter(name, pseudonyms[name], text))
-    return letters
+
+    def letters() -> Iterator[Letter]:
+        for name in invited:
+            codes = reads.get(name, ())
+            if queues := [in_queue for queue, in_queue in work.items() if not codes or queue.languages <= set(codes)]:
+                link = accounts.new_link(connection, name) if links else None
+                text = _text(study, entry, link or (name, passwords[name] or ""), codes, queues)
+                yield Letter(name, pseudonyms[name], text)
+
+    return letters()
 
 
 def people_to_invite(study: Study, names: Sequence[str]) -> list[str]:
@@ -101,7 +105,7 @@ def people_to_invite(study: Study, names: Sequence[str]) -> list[str]:
 
 def entrance(address: str, *, has_page: bool) -> str:
     """Return where annotators begin on a server: our own has a page for them."""
-    return f"{address.rstrip('/')}/work" if has_page and address else address
+    return f"{address.rstrip('/')}{WORK}" if has_page and address else address
 
 
 def _work(records: CampaignRecords, *, ours: bool) -> dict[Queue, tuple[str, int, float]]:
@@ -144,7 +148,7 @@ def _text(
     words = words_in(_LETTERS, *codes)
     code_of_words = next((code for code in codes if code in packaged(_LETTERS)), ENGLISH)
     if isinstance(account, accounts.Link):
-        rows = [(words["link"], f"{address}/link#{account.token}"), (words["until"], account.until)]
+        rows = [(words["link"], f"{address.removesuffix(WORK)}{LINK}#{account.token}"), (words["until"], account.until)]
     else:
         name, password = account
         rows = [
@@ -249,8 +253,7 @@ def invite_users(
     """
     study, home = options.load(), options.home
     with reach(home) as connection:
-        invitations = invite(study, connection, home, names, address, links=links)
-    hand_out(invitations, to)
+        hand_out(invite(study, connection, home, names, address, links=links), to)
     if not address and connection.home is not None and not is_locked(home):
         serve = "plumbline serve"
         print(f"the server at {connection.url} stopped with this command; start one that keeps running (`{serve}`)"
@@ -261,13 +264,15 @@ def invite_users(
     return options
 
 
-def hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
-    """Print letters, or write each to a file named by the pseudonym, which only this user can read."""
-    if folder is None:
-        print("\n---\n".join(f"letter to {letter.name}:\n\n{letter.text}" for letter in letters), end="")
-        return
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for letter in letters:
+def hand_out(letters: Iterable[Letter], folder: Path | None) -> None:
+    """Print each letter before the next is made, or write it to a file named by the pseudonym, private to this user."""
+    if folder is not None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for number, letter in enumerate(letters):
+        if folder is None:
+            between = "\n---\n" if number else ""
+            print(f"{between}letter to {letter.name}:\n\n{letter.text}", end="", flush=True)
+            continue
         path = folder / f"{letter.rater_id}.txt"
         write_private(path, letter.text)
         print(f"{path}: letter to {letter.name}; only you can read it")

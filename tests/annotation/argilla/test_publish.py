@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,16 @@ import pandas as pd
 import pytest
 
 from annotation import server
-from annotation.argilla.accounts import published
+from annotation.argilla.accounts import published, revoke_link
 from annotation.argilla.client import Argilla, ArgillaUser
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.campaign.names import account_pseudonym
 from annotation.campaign.records import CampaignRecords
-from annotation.commands.annotators import invite
+from annotation.commands.annotators import Letter, hand_out, invite
 from annotation.ratings.answers import last_snapshot
 from annotation.ratings.decisions import decide
+from annotation.server.plugin.plumbline_argilla.rate import LINK
 from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
@@ -155,6 +157,24 @@ def test_a_study_with_the_name_of_another_one_changes_nothing_of_it(
     assert {record["external_id"] for record in argilla.records(place.id)} == {
         pair.pair_id for pair in CampaignRecords(study).shown
     }
+
+
+def test_links_are_made_letter_by_letter_so_that_a_run_that_is_cut_off_ends_none_unseen(
+    argilla: Argilla, home: server.Home, variant: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people = ["ann-letters", "ben-letters"]
+    study = small(variant, "letters", transformations=["paraphrasing"], raters={"people": people})
+    connection = argilla.connection
+    assert connection is not None
+
+    def cut_off() -> Iterator[Letter]:
+        yield next(iter(invite(study, connection, home, people, links=True)))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hand_out(cut_off(), None)
+    assert LINK in capsys.readouterr().out
+    assert [revoke_link(connection, name) for name in people] == [True, False]
 
 
 def test_a_run_that_is_cut_off_loses_nothing(argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch) -> None:
