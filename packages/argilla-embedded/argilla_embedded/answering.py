@@ -20,6 +20,8 @@ from argilla_server.api.schemas.v1.questions import QuestionSettings
 from argilla_server.api.schemas.v1.responses import Response as Stored
 from argilla_server.api.schemas.v1.responses import ResponseCreate
 from argilla_server.database import get_async_db
+from argilla_server.enums import UserRole
+from argilla_server.errors import UnauthorizedError
 from argilla_server.models import Dataset, Question, Record, Response, User, Webhook, WorkspaceUser
 from argilla_server.search_engine import SearchEngine, get_search_engine
 from argilla_server.security import auth
@@ -27,7 +29,7 @@ from argilla_server.validators.responses import ResponseCreateValidator
 from fastapi import Depends, FastAPI, Security
 from fastapi.encoders import jsonable_encoder
 from pydantic import TypeAdapter
-from sqlalchemy import Engine, bindparam, exists, insert, select, true
+from sqlalchemy import Engine, bindparam, exists, insert, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from . import recount
@@ -35,14 +37,17 @@ from .connections import LOCKING
 from .turns import Turns
 
 _RECORDS, _DATASETS, _RESPONSES, _QUESTIONS = (one.__table__ for one in (Record, Dataset, Response, Question))
-_MEMBERS, _WEBHOOKS = WorkspaceUser.__table__, Webhook.__table__
+_USERS, _MEMBERS, _WEBHOOKS = (one.__table__ for one in (User, WorkspaceUser, Webhook))
 _RECORD, _USER = bindparam("record_id"), bindparam("user_id")
 _PLACE = (
     select(
         _RECORDS.c.dataset_id,
         _RECORDS.c.fields,
         _DATASETS.c["metadata"],
-        exists().where(_MEMBERS.c.workspace_id == _DATASETS.c.workspace_id, _MEMBERS.c.user_id == _USER),
+        or_(
+            exists().where(_MEMBERS.c.workspace_id == _DATASETS.c.workspace_id, _MEMBERS.c.user_id == _USER),
+            exists().where(_USERS.c.id == _USER, _USERS.c.role == UserRole.owner),
+        ),
         exists().where(_RESPONSES.c.record_id == _RECORD, _RESPONSES.c.user_id == _USER),
         exists().where(_WEBHOOKS.c.enabled == true()),
     )
@@ -71,14 +76,18 @@ def apply(api: FastAPI, engine: Engine, turns: Turns) -> None:
         await db.commit()  # gives the connection back, which a request that has its turn may wait for
         async with turns.together():
             stored = await asyncio.get_running_loop().run_in_executor(
-                writers, store, engine, record_id, current_user, response_create
+                writers, store, engine, record_id, current_user.id, response_create
             )
         if stored is not None:
             return stored
         async with turns.answer():
+            # As the account is now: it may have changed while this waited for its turn.
+            sender = await db.get(User, current_user.id, populate_existing=True)
+            if sender is None:
+                raise UnauthorizedError
             return await create_record_response(
                 db=db, search_engine=search_engine, record_id=record_id, response_create=response_create,
-                current_user=current_user,
+                current_user=sender,
             )  # fmt: skip
 
     routes = api.router.routes
@@ -87,20 +96,20 @@ def apply(api: FastAPI, engine: Engine, turns: Turns) -> None:
     routes[place] = routes.pop()
 
 
-def store(engine: Engine, record_id: UUID, user: User, answer: ResponseCreate) -> dict[str, Any] | None:
+def store(engine: Engine, record_id: UUID, user_id: UUID, answer: ResponseCreate) -> dict[str, Any] | None:
     """Store a user's first answer to a record and recount the record; return the answer's row.
 
     Returns None, without a change, where Argilla's handler is to decide. Raises what Argilla's validator raises.
     """
     now = datetime.utcnow()
-    row = {"id": uuid4(), "record_id": record_id, "user_id": user.id, "status": answer.status,
+    row = {"id": uuid4(), "record_id": record_id, "user_id": user_id, "status": answer.status,
            "values": jsonable_encoder(answer.values), "inserted_at": now, "updated_at": now}  # fmt: skip
     with engine.execution_options(**{LOCKING: True}).begin() as connection:
-        found = connection.execute(_PLACE, {"record_id": record_id, "user_id": user.id}).one_or_none()
+        found = connection.execute(_PLACE, {"record_id": record_id, "user_id": user_id}).one_or_none()
         if found is None:
             return None
-        dataset_id, fields, metadata, member, answered, heard = found
-        if answered or heard or not (member or user.is_owner):
+        dataset_id, fields, metadata, allowed, answered, heard = found
+        if answered or heard or not allowed:
             return None
         questions = [
             SimpleNamespace(name=name, required=required, parsed_settings=_SETTINGS.validate_python(settings))
@@ -110,6 +119,6 @@ def store(engine: Engine, record_id: UUID, user: User, answer: ResponseCreate) -
         ResponseCreateValidator.validate(answer, SimpleNamespace(fields=fields, dataset=dataset))
         connection.execute(insert(_RESPONSES), row)
         recount.note_work(connection, dataset_id)
-        recount.note_worker(connection, dataset_id, user.id)
+        recount.note_worker(connection, dataset_id, user_id)
     recount.again(recount.alone)(engine, record_id)
     return row

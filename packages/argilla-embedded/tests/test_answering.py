@@ -6,9 +6,12 @@ With an enabled webhook Argilla's handler answers each request, so both are comp
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import sqlite3
+import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -87,6 +90,29 @@ def test_who_may_not_answer_is_refused_as_argilla_does(served: Callable[..., Ser
             ]  # fmt: skip
     assert found["ours"] == found["theirs"]
     assert found["ours"] == [201, 409, 404, 422, 403, 403, 404, 422, 403, 403, 404, 422, 201, 409, 404, 422, *[401] * 4]
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [("UPDATE users SET role = 'annotator' WHERE username = ?", 403), ("DELETE FROM users WHERE username = ?", 401)],
+)
+def test_an_answer_is_refused_whose_sender_lost_the_right_while_it_waited_for_its_turn(
+    served: Callable[..., Server], change: str, status: int, *, watched: bool
+) -> None:
+    server, name = served("--private"), f"late-{status}-{watched}"
+    inside, outside = (server.done("POST", "workspaces", {"name": f"{name}-{where}"})["id"] for where in ("in", "out"))
+    key, (made, (record, *_)) = person(server, name, outside, "owner"), _dataset(server, inside, name)
+    with _webhook(server) if watched else contextlib.nullcontext(), ThreadPoolExecutor(1) as pool:
+        with (server.home / "tmp" / "entrance").open() as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            sent = pool.submit(server.call, "POST", f"records/{record}/responses", BODIES[0], key)
+            time.sleep(0.5)
+            with contextlib.closing(sqlite3.connect(server.home / "argilla.db")) as database, database:
+                database.execute("PRAGMA foreign_keys = ON")
+                assert database.execute(change, (name,)).rowcount == 1
+        assert sent.result().status_code == status
+    assert server.done("GET", f"datasets/{made}/progress")["pending"] == len(BODIES)
 
 
 @pytest.mark.parametrize("wanted", [1, 2])
