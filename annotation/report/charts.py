@@ -122,7 +122,7 @@ def means_in_words(means: pd.DataFrame) -> str:
     for name, row in zip(_verdict_names(means), means.to_dict(orient="records"), strict=True):
         parts.append(f"{name}, mean {interval_of(row)}")
     limits = " and ".join(number(limit) for limit in sorted(means["threshold"].dropna().unique()))
-    return f"Threshold {limits}. {'; '.join(parts)}."
+    return f"{f'Threshold {limits}. ' if limits else ''}{'; '.join(parts)}."
 
 
 def _finished(layers: list[alt.Chart], names: pd.Series[str]) -> alt.LayerChart:

@@ -163,7 +163,7 @@ def write_report(study: Study, at: datetime | None = None) -> Path:
     title = f"What people decided: study {study.name}"
     status = read_status(evidence, material.read_at, material.verdicts)
     sentences = headline(status, material.verdicts, material.side_by_side, material.preferred, reported=True)
-    short = Section("In short", [*sentences, *cards(material)])
+    short = Section("In short", [*sentences, *(shown := cards(material)), *_legend(shown)])
     warning = " ".join([*([SIMULATED] if material.simulated else []), *late_lines(material.verdicts)])
     write_page(page, title, warning, [short, *sections(material, tables, drawn)])
     return page
@@ -259,6 +259,14 @@ def cards(material: CampaignMaterial) -> list[Card]:
     ]
 
 
+def _legend(some: Sequence[Card]) -> list[str]:
+    """Return what the lines of cards are; nothing if no card has any."""
+    means = [mean for card in some for mean in card.means]
+    limits = "; the dashes are the limit of its rule" if any(mean.limit is not None for mean in means) else ""
+    line = "Each line is a question's scale, from its lowest point; the dot is the mean, with its 95% interval"
+    return [f"{line}{limits}."] if means else []
+
+
 def _on_scale(row: Mapping[Hashable, Any], scale: Sequence[float]) -> CardMean:
     """Return a mean of `means_frame` as places on its question's scale."""
     low, high = float(scale[0]), float(scale[-1])
@@ -304,9 +312,10 @@ def _figures(material: CampaignMaterial, drawn: Mapping[str, pd.DataFrame]) -> d
         scale, title = material.rubric.scale_of(question), question.capitalize()
         means = drawn[MEANS][drawn[MEANS]["question"] == question]
         if len(means) and len(material.verdicts) > _CARDS:
+            dashes = "; the dashed line is the threshold" if means["threshold"].notna().any() else ""
             caption = (
-                f"{title}: mean of the ratings that each verdict rests on, with its 95% interval; the"
-                f" dashed line is the threshold. Intervals are {INTERVALS[means['interval'].iloc[0]]} ({MEANS}.csv)."
+                f"{title}: mean of the ratings that each verdict rests on, with its 95% interval{dashes}."
+                f" Intervals are {INTERVALS[means['interval'].iloc[0]]} ({MEANS}.csv)."
             )
             figures[MEANS].append(Figure(mean_intervals(means, scale), caption, f"{title}. {means_in_words(means)}"))
         if len(shares := drawn[SHARES][drawn[SHARES]["question"] == question]):

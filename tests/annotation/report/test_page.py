@@ -141,6 +141,16 @@ def test_its_numbers_are_those_of_the_records(study: Study) -> None:
     assert "Lovelace" not in everything and "comments are left out of this report" in page.words
 
 
+def test_of_more_verdicts_than_anybody_looks_at_there_are_figures_and_no_cards(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accept(study)
+    monkeypatch.setattr("annotation.report.page._CARDS", 7)
+    page = Reader(write_report(study))
+    assert page.tags.count("svg") == 2 * 2 and "the dashed line is the threshold" in page.words
+    assert "Each line is a question's scale" not in page.words
+
+
 def test_exclusions_are_shown_with_what_they_change_and_reasons_are_only_text(study: Study) -> None:
     decide(study, "a", exclude=True, reason=f"{SCRIPT} fails controls", signs=Evidence(study).signs)
     accept(study)
