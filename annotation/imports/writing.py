@@ -348,10 +348,8 @@ def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[st
     """
     common = [question for question in questions if everybody_asked(question, material)]
     ratings = [question for question in common if question.points]
-    in_order, systems = (
-        sorted(common, key=lambda question: question.is_preference),
-        systems_of_labels(questions, material),
-    )
+    in_order = sorted(common, key=lambda question: question.is_preference)
+    systems = systems_of_labels(questions, material)
     shares = {question.name: rule for question in in_order if (rule := _share_rule(question, systems))}
     yes = [shares[question.name] for question in common if question.name in shares and affirmative(question)]
     shared = _shared_scale(questions)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring
@@ -318,6 +319,7 @@ def refuse_mixed_up(custom: Mapping[str, Transformation]) -> None:
     """Raise StudyError for names and axes that would change HTEB's numbers, or give one name two meanings."""
     axes, faults = {kind.axis for kind in EIGHT.values()}, list[str]()
     reserved = "is reserved, because HTEB's own transformations have an axis of that name; choose another"
+    shown = Counter(kind.title or name.replace("_", " ").capitalize() for name, kind in custom.items())
     for name, kind in custom.items():
         partner = custom.get(kind.rated_with)
         is_partner = partner and partner is not kind and not partner.rated_with and partner.axis == kind.axis
@@ -336,6 +338,8 @@ def refuse_mixed_up(custom: Mapping[str, Transformation]) -> None:
             " same `language`, and draw none": kind.queue and languages != {(kind.language, ())},
             f": rated_with {kind.rated_with!r} must be another of the study's own transformations, on the same axis and"
             " without rated_with": kind.rated_with and not is_partner,
+            f": tables show another as {kind.title!r}, too; give each its own title": kind.title
+            and shown[kind.title] > 1,
         }
         faults += [f"transformation {name!r}{fault}" for fault, is_so in wrong.items() if is_so]
     if faults:

@@ -229,6 +229,13 @@ def test_all_files_that_are_missing_are_named_at_once_with_their_lines(tmp_path:
 CALLS = {"name": "mine", "axis": "noise", "calls": [{"text": "Say: {text}"}]}
 
 
+def test_two_with_one_title_are_refused_because_tables_could_not_tell_them_apart(tmp_path: Path) -> None:
+    with pytest.raises(StudyError) as caught:
+        small_study(tmp_path, transformations=[{**CALLS, "title": "My two"}, {**CALLS, "name": "my_two"}])
+    (fault,) = caught.value.args
+    assert "transformation 'mine': tables show another as 'My two', too; give each its own title" in fault
+
+
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
