@@ -159,9 +159,11 @@ def refuse_unasked(study: Study, file: Path, content: Any) -> None:
     `content` is what the rubric's `file` holds. Raises StudyError with the line of each.
     """
     rubric, faults = _mapping(content), list[str]()
-    names = [str(_mapping(entry).get("name")) for entry in rubric.get("questions") or ()]
+    if not isinstance(questions := rubric.get("questions"), list):
+        return  # its own fault, found where people are asked
+    names = [str(_mapping(entry).get("name")) for entry in questions]
     for number, (name, kind) in enumerate(study.transforming.items()):
-        if kind.pool != name or name in (rubric.get("pools") or ()):
+        if kind.pool != name or name in _mapping(rubric.get("pools")):
             continue  # another's words, or the rubric's own, explain it
         source, start = (kind.file, "raters") if kind.file else (study.file, f"transformations.{number}.raters")
         answers = _mapping(kind.raters.get("expected")).values()

@@ -313,6 +313,17 @@ def test_a_renamed_question_is_refused_before_a_generator_is_paid_with_each_line
         ]
 
 
+@pytest.mark.parametrize("questions", ["5", "{name: quality}"])
+def test_questions_that_are_no_list_are_the_rubrics_own_fault(init: Path, questions: str) -> None:
+    pd.DataFrame({"text": TEXTS, "output": TEXTS[::-1]}).to_csv("one.csv")
+    run("one.csv")
+    study, folder = load_study("studies/one.yaml"), init / "prompts" / "rubrics"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{study.rubric}.yaml").write_text(f"name: mine\nquestions: {questions}\npools: 5\n", encoding="utf-8")
+    with pytest.raises(StudyError, match=r"questions.*list"):
+        load_rubric(study, folder)
+
+
 def test_systems_have_names_that_can_be_read_and_are_told_apart(init: Path, capsys: pytest.CaptureFixture[str]) -> None:
     systems = ["Überblick", "模型", "Модель", "GPT-4", "gpt 4", "model", "paraphrasing"]
     rows = [(text, system, f"{text} {system}!") for text in TEXTS for system in systems]
