@@ -261,7 +261,7 @@ def _transformations(file: str, guessed: Guess, name: str, languages: Collection
                 for system, output in guessed.systems.items()
                 for line in (
                     f"  - name: {system}",
-                    *([f"    title: {_quoted(output)}"] if output != system else []),
+                    *([f"    title: {_quoted(output[:100])}"] if output != system else []),
                     "    axis: own",
                     "    queue: systems",
                     f"    outputs: {{{file}, text: {text}, output: {_quoted(output)}}}",

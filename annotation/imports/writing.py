@@ -39,7 +39,7 @@ from plumbline.store import atomic
 from plumbline.study import Study, load_study
 from plumbline.study.campaign import RuleSpec
 from plumbline.study.subject import VerdictUnit
-from plumbline.words import count, printable_line, readable
+from plumbline.words import count, printable_line, readable, shows
 
 RUBRIC = "questions"
 SEED = 1337
@@ -81,7 +81,9 @@ def lay_out(file: Path, material: Material) -> Layout:
     reserved = [name in _UNIT or name.endswith(("_original", "_difference", "_reason")) for name in slugs]
     slugs = distinct([f"system-{s}"[:64] if marked else s for s, marked in zip(slugs, reserved, strict=True)])
     named = dict(zip(names, slugs, strict=True))
-    titles = {unit: str(name) for name, unit in named.items()}
+    titles = {unit: readable(str(name))[:100] for name, unit in named.items()}
+    numbers = Counter(titles.values())
+    titles = {unit: title if numbers[title] == 1 and shows(title) else unit for unit, title in titles.items()}
     return Layout(file, slug(file.stem, "study"), is_pairs, list(systems.map(named)), titles)
 
 
@@ -306,10 +308,10 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
                 "name": unit,
                 "axis": GROUP,
                 "outputs": {"path": f"{folder}/outputs/{unit}.parquet"},
-                "title": (title := readable(name)[:100]),
+                "title": title,
                 "raters": {"title": {"en": title}, "asked": {"en": "What was asked for is not known."}},
             }
-            for unit, name in layout.titles.items()
+            for unit, title in layout.titles.items()
         ]
         content["seeds"] = [SEED]
     else:

@@ -34,7 +34,8 @@ _TAKEN = {
     *("reason", "axis", "transformation"),
 }
 #: The titles of all units that this process knows, by name (empty: none): HTEB's transformations, and the units of the
-#: studies that it has read. A table with any other name in the place of a transformation is damaged.
+#: studies that it has read (where two have a unit of the same name, the later one's title). A table with any other name
+#: in the place of a transformation is damaged.
 KNOWN: dict[str, str] = {}
 ENDS = ("_original", "_difference", "_reason")  # of an axis's columns
 

@@ -28,6 +28,7 @@ from plumbline.resources import resource
 from plumbline.study.base import TAGS, Line, Name, StudyPart, Words, complaints, distinct
 from plumbline.study.engines import EngineSpec
 from plumbline.study.subject import ENDS, ORIGINAL, VerdictUnit
+from plumbline.words import shows
 
 # The error types of length by what is expected of it (HTEB, A.2); the others may be found on any output.
 _OF_LENGTH: dict[str, tuple[Flag, ...]] = {
@@ -340,6 +341,7 @@ def refuse_mixed_up(custom: Mapping[str, Transformation]) -> None:
             " without rated_with": kind.rated_with and not is_partner,
             f": tables show another as {kind.title!r}, too; give each its own title": kind.title
             and shown[kind.title] > 1,
+            ": its title has no visible character; leave it out": kind.title and not shows(kind.title),
         }
         faults += [f"transformation {name!r}{fault}" for fault, is_so in wrong.items() if is_so]
     if faults:

@@ -279,6 +279,7 @@ def test_wrong_words_for_raters_are_a_fault_of_the_study_alone(tmp_path: Path) -
 
 def test_two_of_one_name_are_refused(tmp_path: Path) -> None:
     assert "'mine' appears twice" in refused(tmp_path, CALLS, {**CALLS, "axis": "other"}, generator=server(URL))
+    assert "has no visible character" in refused(tmp_path, CALLS | {"title": " "}, generator=server(URL))
     assert "generator is missing; mine needs one: add it" in refused(tmp_path, CALLS, generator={"kind": "none"})
 
 

@@ -214,6 +214,15 @@ def test_facts_beside_a_list_are_each_rows_and_two_systems_are_asked_for(place: 
     assert "'system' and 'sim.sys' may all be the system" in place.refused("r.csv", *WORDS, "--replace")
 
 
+def test_systems_whose_long_names_begin_alike_keep_apart_in_tables(place: Workplace) -> None:
+    names = ["L" * 100 + "a", "L" * 100 + "b", "GPT-4.1"]
+    rows = [[name, original(n), f"{original(n)} {name}", "ada", 1 + n % 5] for name in names for n in range(6)]
+    write_csv(place.folder / "r.csv", ["system", "source", "output", "rater", "rating"], rows)
+    place.take("r.csv", *WORDS)
+    titles = [kind.title for kind in place.study.transforming.values()]
+    assert len(set(titles)) == 3 and titles[2] == "GPT-4.1"
+
+
 @pytest.mark.parametrize(
     "line",
     ['"a; ""b"" c",x,3', '"a\nb",x,3', "", ",,", 'a "b" c,x,3', "a,x", "a,x,3,4", '"open,x,3', "\u00e9\u0301 ,x,3 "],
