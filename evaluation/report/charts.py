@@ -322,10 +322,10 @@ def drift_overview(points: pd.DataFrame, correlation: Mapping[Any, Any], scales:
     them. Ratings of few raters share few means: points are moved aside a little, the same way each time.
     """
     across, up = _across_and_up(scales)
-    level = points["mean_quality"].round(1)
+    level, drawn = points["mean_quality"].round(1), drawn_points(points)
     step = max(float(np.diff(np.unique(level)).min(initial=np.inf)), 0.05) if level.nunique() > 1 else 0.5
-    aside = (np.arange(len(points)) * _GOLDEN % 1 - 0.5) * min(step, 0.34) * 0.8
-    drawn = points.assign(name=points["transformation"].map(_named), mean_quality=points["mean_quality"] + aside)
+    aside = (np.arange(len(drawn)) * _GOLDEN % 1 - 0.5) * min(step, 0.34) * 0.8
+    drawn = drawn.assign(name=drawn["transformation"].map(_named), mean_quality=drawn["mean_quality"] + aside)
     names = [_named(name) for name in in_order(points["transformation"].unique())]
     told_apart = len(names) <= len(_EIGHT)
     kinds = Kinds("name", dict(zip(names, itertools.cycle(_EIGHT))), dict(zip(names, itertools.cycle(_FORMS))))

@@ -249,10 +249,10 @@ def report_study(
         compare: An evaluated study with another generator, to compare with (HTEB, Tables 22 and 23).
         prompts: Evaluated studies with the same generator and other `prompts` (PTEB, Table 12).
     """
-    study = options.load()
-    study.refuse_unfit("scores-report")
     compared = load_study(compare, options.exports) if compare else None
     prompted = [load_study(file, options.exports) for file in prompts]
+    study = options.load()  # last, so that the titles of its transformations stand in the tables
+    study.refuse_unfit("scores-report")
     if compared and compared.folder == study.folder:
         raise StudyError(f"--compare: {compare} is the study itself; name a study with another generator")
     folders = [named.folder for named in (study, *prompted)]
@@ -375,8 +375,10 @@ def _overview(material: ReportMaterial) -> Figure:
     points = material.rated[material.rated["model"] == model]
     of_all = drift_correlations(points.assign(transformation="all", axis="all"), material.results.seed)
     scales = charts.DriftScales(material.question, material.scale, float(points["drift"].max()))
-    chart = charts.drift_overview(charts.drawn_points(points), of_all.to_dict("records")[0], scales)
-    caption = f"{model}: a point is a rated pair, the line the median of their drift, the band holds the middle half"
+    chart = charts.drift_overview(points, of_all.to_dict("records")[0], scales)
+    caption = (
+        f"{model}: a point is a rated pair, the line the median drift of all pairs, the band holds the middle half"
+    )
     return figure(chart, caption + _remarks(points))
 
 

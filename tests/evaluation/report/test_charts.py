@@ -154,7 +154,9 @@ def test_figure_10_has_a_panel_an_ordering_and_bars_from_most_to_least() -> None
     assert ranks == {"Language": 1, "Lexical/Stylistic": 2, "Length": 3}
 
 
-def test_the_overview_of_drift_has_the_median_near_each_rating_and_rho_over_all_pairs() -> None:
+def test_the_overview_of_drift_has_the_median_near_each_rating_and_rho_over_all_pairs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rng = np.random.default_rng(1337)
     means = rng.integers(3, 16, 200) / 3
     points = pd.DataFrame({"pair_id": [f"p{n}" for n in range(200)], "mean_quality": means,
@@ -170,3 +172,6 @@ def test_the_overview_of_drift_has_the_median_near_each_rating_and_rho_over_all_
         near = points.loc[np.abs(means.round(1) - spot["mean_quality"]) <= 0.5, "drift"]
         assert [spot["low"], spot["drift"], spot["high"]] == pytest.approx(np.quantile(near, [0.25, 0.5, 0.75]))
     assert max(abs(row["mean_quality"] - mean) for row, mean in zip(rows_of(chart), means, strict=True)) < 0.17
+    monkeypatch.setattr(charts, "POINTS", 40)  # the median is still over all points
+    few = charts.drift_overview(points, row, charts.DriftScales("quality", (1, 5), 1.0)).to_dict()["datasets"].values()
+    assert any(rows == middle for rows in few) and 40 in map(len, few)
