@@ -304,7 +304,7 @@ def refuse_file(file: Path) -> None:
 def next_step(study: Study) -> tuple[str, str]:
     """Return the options of the `generate` that reads a batch's answers and goes on, and what to do before it."""
     out = requests_out(study)
-    file = Path([*out, "requests.jsonl"][max(0, len(out) - 1)])  # the last of them
+    file = Path([*out][-1] if out else "requests.jsonl")
     base, _, number = file.stem.rpartition(".")
     base, first = (base, int(number) + 1) if base and number.isdecimal() else (file.stem, 2)
     names = (file.with_stem(f"{base}.{number}") for number in itertools.count(first))

@@ -35,7 +35,7 @@ class Terminal:
             os.execvpe("bash", ["bash", "--norc", "-i"], {**os.environ, "TERM": "dumb", "PS1": "> "})  # noqa: S606
 
     def shows(self, ending: str) -> str:
-        """What the terminal shows until it ends as expected, or half a minute has passed."""
+        """What the terminal shows until it ends as expected, or two minutes have passed."""
         shown, until = "", time.monotonic() + 120
         while not shown.endswith(ending) and time.monotonic() < until:
             if select.select([self.file], [], [], 0.2)[0]:
