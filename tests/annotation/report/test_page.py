@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -116,6 +117,11 @@ def test_its_numbers_are_those_of_the_records(study: Study) -> None:
     assert page.tags.count("svg") == 8 * 2 + 2  # on a card for each verdict and question; a figure for each question
     assert SIMULATED not in page.words
 
+    places = re.findall(
+        r'<path d="M([\d.]+) 7h0"', (study.folder / "report" / "index.html").read_text(encoding="utf-8")
+    )
+    means = [question["mean"] for verdict in records(study, "verdicts") for question in verdict["questions"]]
+    assert list(map(float, places)) == [round(100 * (mean - 1) / 4, 1) for mean in means]  # on a scale of 1 to 5
     found = table(study, "verdicts")
     for row, verdict in zip(found.to_dict("records"), records(study, "verdicts"), strict=True):
         quality = verdict["questions"][0]
