@@ -219,6 +219,19 @@ class CrowdCampaign:
                 cents = -rejected.get(submission.submission_id, 0)
                 if submission.state == "approved" and cents:
                     self.happened("approve", submission.submission_id, cents)
+        self._book_unreserved()
+
+    def _book_unreserved(self) -> None:
+        """Record what work costs that was approved on the platform's own page after its place was given to another."""
+        decided = {operation.subject for operation in self.ledger.operations("approve")}
+        reserved = self.ledger.reserved()
+        for batch_id, batch in self.places().items():
+            paid = [work.submission for work in batch.works if work.submission.state == "approved"]
+            reserved[batch_id] -= batch.unit * len(paid)
+            for submission in [submission for submission in paid if submission.submission_id not in decided]:
+                if 0 < batch.unit <= -reserved[batch_id]:
+                    self.happened("approve", submission.submission_id, batch.unit)
+                    reserved[batch_id] += batch.unit
 
     # Launching and closing
 

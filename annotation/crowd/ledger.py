@@ -14,7 +14,7 @@ import json
 import math
 import os
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -258,6 +258,14 @@ class Ledger:
         """The cents of all operations done or intended in this mode on this platform alone, by kind, in their order."""
         where = f"platform = ? AND mode = ? AND {_SPENT} GROUP BY kind ORDER BY MIN(rowid)"
         return dict(self._database.execute(f"SELECT kind, SUM(cents) FROM operations WHERE {where}", self.campaign))  # noqa: S608
+
+    def reserved(self) -> Counter[str]:
+        """The cents of each batch that are spent or reserved, without bonuses."""
+        query = f"""SELECT COALESCE(json_extract(details, '$.batch'), s.batch_id, subject), SUM(cents) FROM operations o
+            LEFT JOIN submissions s ON (o.platform, o.mode, subject) = (s.platform, s.mode, submission_id)
+            WHERE o.platform = ? AND o.mode = ? AND kind != 'bonus' AND {_SPENT.replace("state", "o.state")}
+            GROUP BY 1"""  # noqa: S608
+        return Counter(dict(self._database.execute(query, self.campaign)))
 
     def _operations(self, more: str, values: tuple[str, ...]) -> Iterator[Operation]:
         columns = "kind, subject, cents, details, state, outcome, intended_at"

@@ -257,6 +257,22 @@ def test_returned_work_is_used_no_more_and_stops_nothing(variant: Make, prolific
     assert CampaignRecords(study).ratings["rater_id"].nunique() == 1
 
 
+def test_who_left_and_is_approved_on_the_platforms_page_costs_a_further_place(variant: Make, prolific: Site) -> None:
+    study = drawn(variant, crowd=PROLIFIC)
+    launch(study, prolific)
+    _, left = [participate(study, prolific, f"{number:024x}")[0] for number in (1, 2)]
+    prolific.leave(left, "RETURNED")
+    launch(study, prolific)
+    participate(study, prolific, "3" * 24)
+    prolific.submissions[left]["status"] = "APPROVED"
+    for _ in range(3):
+        step(study, prolific, collect)
+        step(study, prolific, judging.approve_all)
+    (bill,) = read_summaries(Evidence(study))
+    assert bill.states["approved"] == 3 and bill.spent == 3 * 150
+    assert bill.in_all == bill.planned + 150 + bill.bonuses_to_come
+
+
 def test_a_study_that_pauses_twice_is_started_twice(variant: Make, prolific: Site) -> None:
     """Two places; one who had submitted asks to be let go, which frees a place and pauses the study; then another."""
     study = drawn(variant, crowd=PROLIFIC)
