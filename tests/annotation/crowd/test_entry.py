@@ -27,7 +27,7 @@ from annotation.crowd.prolific.workspaces import ArgillaRooms, Room, rooms_file
 from annotation.server.plugin.plumbline_argilla.crowd_files import Newcomers
 from argilla_embedded.recent import Recent
 from plumbline.study import Study
-from tests.annotation.campaigns import answer, pending, small
+from tests.annotation.campaigns import ALONE, answer, pending, small
 from tests.annotation.crowd.offers import batch_offer
 from tests.axe import grave
 from tests.conftest import make_variant
@@ -72,7 +72,9 @@ def ticket(shown: httpx.Response) -> str:
 @pytest.fixture(scope="module")
 def study(argilla: Argilla, tmp_path_factory: pytest.TempPathFactory) -> Study:
     """One study for all: each test has a room and a participant of its own."""
-    return small(make_variant(tmp_path_factory.mktemp("entry")), "entry", crowd=crowd(argilla.url))
+    return small(
+        make_variant(tmp_path_factory.mktemp("entry")), "entry", crowd=crowd(argilla.url), sample={"pairs": 8, **ALONE}
+    )
 
 
 @pytest.fixture
@@ -81,8 +83,8 @@ def pid(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def offer(study: Study, pid: str) -> Offer:
-    return batch_offer(study, pairs=2, salt=pid)
+def offer(study: Study, pid: str, request: pytest.FixtureRequest) -> Offer:
+    return batch_offer(study, pairs=getattr(request, "param", 2), salt=pid)
 
 
 @pytest.fixture
@@ -391,6 +393,24 @@ def test_who_discarded_too_much_is_asked_again_about_what_they_discarded(
     for key in ("4", "5", "Enter"):
         page.keyboard.press(key)
     expect(page.get_by_text(room.code, exact=True)).to_be_visible()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("offer", [8], indirect=True)
+def test_who_discards_again_is_still_asked_about_all_that_they_discarded(
+    argilla: Argilla, room: Room, pid: str, page: Page
+) -> None:
+    page.goto(f"{argilla.url}/crowd/enter/{room.room_id}?PROLIFIC_PID={pid}&STUDY_ID={'a' * 24}&SESSION_ID={'b' * 24}")
+    page.get_by_role("checkbox", name="I agree").check()
+    page.get_by_role("button", name="Begin").click()
+    for discarded in (8, 7):
+        for place in range(1, discarded + 1):
+            expect(page.locator("#turn")).to_have_text(f"Pair {place} of 8")
+            page.get_by_role("button", name="I cannot judge this pair").click()
+            page.keyboard.press("2")
+        if discarded == 8:
+            page.get_by_role("link", name="Go on", exact=True).click()
+    expect(page.locator("#turn")).to_have_text("Pair 8 of 8")
 
 
 @pytest.mark.browser

@@ -90,7 +90,10 @@ const argilla = async (task, questions, list, reader) => {
     key: `${task.study} ${task.queue} ${reader.id}`,
     rater: reader.id,
     door: {href: room || `${BASE}/work?to=${encodeURIComponent(location.pathname)}`, label: WORDS.sign_in},
-    next: async n => handOut(await search(AGAIN ? given("discarded") : OPEN, Math.min(n + waiting.size, MOST))),
+    // A search also finds what was handed out and is open still; among the discarded, all that was not rated since.
+    next: async n => handOut(AGAIN
+      ? await search(given("discarded"), Math.min(n + handed.size, MOST))
+      : await search(OPEN, Math.min(n + waiting.size, MOST))),
     revisits: AGAIN,
     save: async (id, values, status, _, again) => {
       saving++;
