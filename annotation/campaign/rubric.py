@@ -39,7 +39,8 @@ from plumbline.words import trim
 CONTROLS = ("positive", "negative")
 KNOWN = "known"  # a control that brings its own right answers
 CHECKS = (*CONTROLS, KNOWN)  # controls that check raters by right answers
-TAKEN = ("pair", "rater", "time", "comment")  # other names for columns of `collect --csv`, and Argilla's free comment
+#: Other columns of exported answers and of `collect --csv`, and Argilla's free comment.
+TAKEN = ("pair", "rater", "time", "comment", "counts")
 _NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 MOST_LABELS = 500  # that Argilla allows a question
 LIMIT = 1000  # characters that Argilla allows a question's description

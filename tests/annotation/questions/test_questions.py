@@ -38,6 +38,7 @@ def study_with(patch: pytest.MonkeyPatch, folder: Path, variant: Make, content: 
     ("question", "said"),
     [
         (NATURAL | {"name": "quality"}, "question 'quality' appears twice"),
+        (NATURAL | {"name": "counts"}, "question 'counts': files of ratings use this name"),
         (NATURAL | {"labels": {"natural": {"en": "x"}}}, "question 'naturalness' needs two labels or more"),
         (
             NATURAL | {"labels": {"Not so": {"en": "x"}, "b": {"en": "y"}}},
