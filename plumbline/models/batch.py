@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline.errors import DataError, ServiceError, StudyError, TextUnansweredError, read_each
+from plumbline.errors import DataError, ServiceError, StudyError, TextFailedError, TextUnansweredError, read_each
 from plumbline.identity import identity
 from plumbline.models.chat import Attempt, Completion
 from plumbline.models.openai import REFUSALS, ChatServer, PassingError
@@ -36,6 +36,8 @@ from plumbline.words import count
 URL = "/v1/chat/completions"
 MOST, LARGEST = 50_000, 100_000_000  # requests and bytes of a file: Together's limits; others take at least as much
 IN_BATCH = "its request is in a file for a batch"
+AGAIN = "its request is in a file once more"
+TIMES = 2  # how often a request is written whose paid answers cannot be used
 # status: the answer's, whose body is `content`; or the request is out, waits in `content` to be written, or was lost.
 _OUT, _NEW, _LOST = 0, -1, -2
 _SCHEMA = """
@@ -79,11 +81,11 @@ class BatchRequests:
         query = "SELECT file, count(*) FROM requests WHERE status = ? GROUP BY file ORDER BY min(rowid)"
         return Counter(dict(self._rows.execute(query, (_OUT,)).fetchall()))
 
-    def answer(self, attempt: Attempt, body: bytes) -> tuple[int, bytes]:
-        """Return the status and body of the answer to a request; status 0 without one."""
-        query = "SELECT status, content FROM requests WHERE id = ? AND status > 0"
-        status, content = self._rows.execute(query, (self._id(attempt, body),)).fetchone() or (0, b"")
-        return status, content
+    def answer(self, attempt: Attempt, body: bytes) -> tuple[int, bytes, int]:
+        """Return status and body of the answer to a request, status 0 without one, and how often it was written."""
+        query = "SELECT status, content, times FROM requests WHERE id = ? AND status > 0"
+        status, content, times = self._rows.execute(query, (self._id(attempt, body),)).fetchone() or (0, b"", 0)
+        return status, content, times
 
     def add(self, attempt: Attempt, body: bytes) -> None:
         """Note a request for the file, unless it is out."""
@@ -203,17 +205,19 @@ def _json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def _answer_of(line: dict[str, Any]) -> tuple[int, bytes]:
     """Return the status and body of an answer; status 0 and the error for a request that was not done.
 
-    Some servers have the answer itself for `response`, or no body beside an error.
+    Some servers have the answer itself for `response`, or no body beside an error, or an error for a good answer.
 
     >>> _answer_of({"response": {"status_code": 200, "body": {"choices": []}}, "error": None})
     (200, b'{"choices": []}')
+    >>> _answer_of({"response": {"status_code": 200, "body": {"error": {"code": 503}}}})
+    (503, b'{"error": {"code": 503}}')
     >>> _answer_of({"response": None, "error": {"code": "batch_expired"}})
     (0, b'{"error": {"code": "batch_expired"}}')
     """
     response, error = line.get("response"), line.get("error")
     response = response if isinstance(response, dict) else {}
     body = response if "choices" in response else response.get("body")
-    status = str(response.get("status_code") or (200 if body else error_status(line)))
+    status = str(error_status(body) or response.get("status_code") or (200 if body else error_status(line)))
     if not body and error:
         body = error if isinstance(error, dict) and "error" in error else {"error": error}
     text = body if isinstance(body, str) else json.dumps(body) if body else ""
@@ -230,22 +234,25 @@ class BatchServer(ChatServer):
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """Return the answer in a batch's files, or note the request and raise TextUnansweredError.
 
-        What a server asked at once would be asked again for is asked for again.
+        What a server asked at once would be asked again for is asked for again; an answer of status 200 that cannot be
+        used is paid, so only once: after it the text fails.
         """
-        body = self._body(message, attempt, labels)
-        status, content = self.requests.answer(attempt, body)
+        body, reason = self._body(message, attempt, labels), ""
+        status, content, times = self.requests.answer(attempt, body)
         if status:
             self._reading = True
             try:
                 return self.read(status, content, labels)
-            except (PassingError, ServiceError, TextUnansweredError):
-                pass
+            except (PassingError, ServiceError, TextUnansweredError) as fault:
+                reason = ": ".join(filter(None, fault.args)) if status == 200 else ""
             finally:
                 self._reading = False
         if self.requests.file is None:
             return await super().ask(message, attempt, labels)
+        if reason and times >= TIMES:
+            raise TextFailedError(f"{reason}, asked {times} times")
         self.requests.add(attempt, body)
-        raise TextUnansweredError(IN_BATCH)
+        raise TextUnansweredError(f"{reason}; {AGAIN}" if reason else IN_BATCH)
 
     def _concerns_all(self, words: str, most: int = REFUSALS) -> bool:
         """Return False for answers in files: all are there, so none is asked for in vain."""

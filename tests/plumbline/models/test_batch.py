@@ -174,6 +174,29 @@ def test_every_line_of_a_providers_files_is_accounted_for(tmp_path: Path) -> Non
     assert not (tmp_path / "requests.3.jsonl").exists()
 
 
+def test_an_answer_of_no_use_is_paid_twice_at_most_and_its_reason_is_told(tmp_path: Path) -> None:
+    """The third answer is an error of a server behind a gateway, which is free and asked for each time."""
+    study = study_of(tmp_path, LETTERS[:4], transformations=["paraphrasing"])
+    useless = {"bread": {"data": []}, "cloud": completion("clo", "ran_dry"), "dream": {"error": {"code": 503}}}
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        body = useless.get(request["body"]["messages"][0]["content"].split("\n")[-1])
+        return answered(request) | ({"response": {"status_code": 200, "body": body}} if body else {})
+
+    asked, reasons = list[int](), list[dict[str, tuple[str, str]]]()
+    for number in range(1, 5):
+        file = tmp_path / f"{number}.jsonl"
+        generate(study, batch_file=file)
+        reasons.append({row["text"]: (row["status"], row["reason"]) for row in rows(study)})
+        asked.append(len(lines_of(file)))
+        read_batch(study, [provide(file, tmp_path / f"{number}.output.jsonl", answer)])
+    assert asked == [4, 3, 1, 1]
+    assert [reasons[1][text][0] for text in ("apple", "bread", "cloud")] == ["ok", "unanswered", "unanswered"]
+    assert [reasons[2][text][0] for text in ("bread", "cloud", "dream")] == ["failed", "failed", "unanswered"]
+    for told in reasons[1:3]:
+        assert "is not a chat response" in told["bread"][1] and "'ran_dry'" in told["cloud"][1]
+
+
 def test_files_without_an_answer_are_refused_together_and_nothing_is_kept(tmp_path: Path) -> None:
     study, other = (study_of(tmp_path / name, LETTERS) for name in ("one", "other"))
     with pytest.raises(StudyError, match=r"no request of 'small' is in a batch; `plumbline generate --study"):
