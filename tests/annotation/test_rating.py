@@ -471,3 +471,22 @@ def test_outputs_of_an_original_are_rated_on_one_page(page: Page) -> None:
     expect(outputs).to_have_count(2)
     expect(outputs.nth(1).get_by_role("radio", name="3 half")).to_be_checked()
     assert desk.complaints == []
+
+
+def test_the_original_stays_in_sight_and_questions_stand_in_rows(page: Page) -> None:
+    """However long the texts are: at 1280 questions begin at one height, at 390 the original takes a third at most."""
+    desk = Desk(page, [WORDED, LABEL], [["An original. " * 99, "An output. " * 9**n] for n in range(3)], together=3)
+    page.locator("#begin").click()
+    page.set_viewport_size({"width": 1280, "height": 900})
+    boxes = [box.bounding_box() for box in page.get_by_role("radiogroup").all()]
+    assert len({box["y"] for box in boxes if box}) == 2 and len({box["x"] for box in boxes if box}) == 3
+    page.set_viewport_size({"width": 390, "height": 844})
+    desk.press("3", "1", "3", "1")
+    expect(page.get_by_role("region", name="New text 3").get_by_role("radiogroup").first).to_be_focused()
+    original, active = page.locator(".common").bounding_box(), page.locator("fieldset.active").bounding_box()
+    assert original and original["y"] == 0 and original["height"] < 844 / 3
+    assert active and original["height"] <= active["y"] < 844
+    assert page.locator(".common .part").evaluate(
+        "part => part.scrollHeight > part.clientHeight && part.tabIndex === 0"
+    )
+    assert findings(page) == []

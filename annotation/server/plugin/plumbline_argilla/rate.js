@@ -415,6 +415,7 @@ function start(task, store) {
         make(line, "div", directed(chat ? entry.content : entry, kind), chat ? entry.content : entry);
       }
     }
+    return box;
   };
 
   const valuesOf = card => {
@@ -669,12 +670,14 @@ function start(task, store) {
       makeTexts(form, item, places);
       view.cards = [makeCard(make(form, "div"), item, 0, title.textContent)];
     } else {
-      makeTexts(form, item, places.slice(0, -1));
+      const common = makeTexts(form, item, places.slice(0, -1));  // stays in sight, and scrolls by itself where it is long
+      common.classList.add("common");
+      for (const part of common.children) part.tabIndex = 0;
       const outputs = make(form, "div", {class: "outputs"});
       view.cards = items.map((one, at) => {
         const name = `${task.texts[own].title} ${at + 1}`, box = make(outputs, "section", {class: "output", "aria-label": name});
         makeTexts(box, one, [own], at + 1);
-        return makeCard(box, one, at, name);
+        return Object.assign(makeCard(make(box, "div"), one, at, name), {box});
       });
     }
     const foot = make(form, "div", {class: "foot"});
