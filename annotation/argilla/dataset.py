@@ -20,10 +20,10 @@ from annotation.argilla.client import Argilla
 from annotation.campaign.rubric import MOST_LABELS, Rubric
 from annotation.human.order import OrderDrawing
 from annotation.human.records import UNKNOWN
-from annotation.page.task import ANSWERING_WORDS, about
+from annotation.page.task import about
 from annotation.questions.entries import worded
 from annotation.questions.question import ArgillaOptions, Question, Value
-from annotation.questions.wordings import ANSWERING, ASKED, words_in
+from annotation.questions.wordings import ANSWERING, ANSWERING_WORDS, ASKED, words_in
 from annotation.ratings.answers import Answer
 from annotation.sampling.queues import Queue
 from annotation.verdicts.preregistration import from_to

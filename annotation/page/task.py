@@ -20,7 +20,7 @@ from annotation.human.order import OrderDrawing
 from annotation.page.training import WORDS, TrainingItem, solution
 from annotation.questions.entries import ENGLISH, worded
 from annotation.questions.text import LONGEST
-from annotation.questions.wordings import CROWD_WORDS, packaged, words_in
+from annotation.questions.wordings import ANSWERING_WORDS, CROWD_WORDS, packaged, words_in
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla import rate
 from plumbline.errors import StudyError
@@ -30,7 +30,6 @@ from plumbline.records import Pair
 from plumbline.study import Study
 
 RIGHT_TO_LEFT = {"Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"}  # scripts of living languages
-ANSWERING_WORDS = "answering_words.yaml"
 COMMENT = "comment"  # the comment's name among an answer's values
 _REASONS = ("no_language", "damaged", "another")  # reasons not to judge a pair; the comment explains the last one
 _OF_EXAMPLES = ("examples", "right", "why", "open")

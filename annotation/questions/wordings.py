@@ -26,9 +26,10 @@ from plumbline.reading import parse_yaml, read_yaml
 from plumbline.study import Study
 from plumbline.study.base import complaints
 from plumbline.study.subject import Subject, VerdictUnit
-from plumbline.study.transformations import EIGHT
+from plumbline.study.transformations import EIGHT, Transformation
 
 CHECKED_BY = "checked_by"  #: the native speaker who checked a wording; empty for nobody
+ANSWERING_WORDS = "answering_words.yaml"
 CROWD_WORDS = Path(str(files("annotation.crowd").joinpath("words")))  # of the crowd's pages, a file for each language
 
 
@@ -218,14 +219,17 @@ def _without_systems(questions: Iterable[Question], systems: Mapping[str, str]) 
 def with_own_words(rubric: Any, kinds: Mapping[str, VerdictUnit], study_file: Path) -> Any:
     """Return a rubric's content with the words of the study's own transformations for pools that it lacks.
 
-    Those that share a queue have the same words, which are the queue's: raters do not know whose output they read.
+    Those that share a queue have the same words, which are the queue's: raters do not know whose output they read. So
+    texts of a file or of a shared queue stand below a title that says what raters do, unless the study has one.
     """
     if not isinstance(rubric, dict) or not isinstance(rubric.get("pools"), dict):
         return rubric
     pools: dict[str, Any] = {}
     for name, kind in kinds.items():
         if kind.raters and kind.pool == name and name not in EIGHT and name not in rubric["pools"]:
-            title = {"title": {ENGLISH: (kind.queue or name).replace("_", " ").capitalize()}}
+            is_blind = kind.queue or (isinstance(kind, Transformation) and kind.outputs)
+            neutral = {code: words["queue"] for code, words in packaged(ANSWERING_WORDS).items()}
+            title = {"title": neutral if is_blind else {ENGLISH: name.replace("_", " ").capitalize()}}
             try:
                 PoolText.model_validate({**title, **kind.raters})
             except ValidationError as error:

@@ -12,11 +12,12 @@ import yaml
 
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
-from annotation.questions.wordings import addressed_lines
+from annotation.questions.wordings import addressed_lines, with_own_words
 from annotation.verdicts.preregistration import changes, fix_rules, rules_now
 from plumbline.errors import StudyError
 from plumbline.prompts import PROMPTS
 from plumbline.study import Study
+from plumbline.study.subject import VerdictUnit
 from tests.annotation.campaigns import Make
 
 RUBRICS = PROMPTS / "rubrics"
@@ -106,3 +107,14 @@ def test_a_wording_that_is_not_whole_is_refused(variant: Make, own: Path, change
     with pytest.raises(StudyError, match=said) as caught:
         load_rubric(asking(variant, rubric="mine", wordings=["tr"]))
     assert "\n" not in str(caught.value)
+
+
+def test_a_shared_queue_is_titled_in_the_raters_language_unless_the_study_titles_it() -> None:
+    """A queue's own name is a word of the study file, and a transformation's tells who made its texts."""
+    raters: dict[str, Any] = {"asked": {"en": "Say it again."}}
+    kind, rubric = VerdictUnit(name="zebu", axis="own", queue="herd", raters=raters), dict[str, Any](pools={})
+    title = with_own_words(rubric, {"zebu": kind}, Path("study.yaml"))["pools"]["herd"]["title"]
+    assert {"en", "de", "ar"} < set(title) and len(set(title.values())) == len(title)
+    assert not [words for words in title.values() if "herd" in words.lower() or "zebu" in words.lower()]
+    named = kind.model_copy(update={"raters": {**raters, "title": {"en": "Retellings"}}})
+    assert with_own_words(rubric, {"zebu": named}, Path("study.yaml"))["pools"]["herd"]["title"] == {"en": "Retellings"}

@@ -85,8 +85,16 @@ async def _studies() -> list[tuple[str, str]]:
 
 
 async def rating(request: Request) -> HTMLResponse:
-    """Return the rating page, which reads a dataset's task and items from Argilla's API in its reader's session."""
-    room, nonce = _room(request), secrets.token_urlsafe(16)
+    """Return the rating page, which reads a dataset's task and items from Argilla's API in its reader's session.
+
+    Its words are in the language of the queue, as the task's are: the last page too.
+    """
+    language = select(Dataset.metadata_["rate"]["language"].as_string()).where(
+        Dataset.id == request.path_params["dataset"]
+    )
+    async with database.AsyncSessionLocal() as session:
+        room = _room(request, str(await session.scalar(language)))
+    nonce = secrets.token_urlsafe(16)
     script = _script(room, "rate.js", "rate_argilla.js")
     text = rate.document(
         room["words"]["title"],
@@ -110,8 +118,8 @@ async def style(_: Request) -> Response:
     return FileResponse(HERE / "beside.css", media_type="text/css")
 
 
-def _room(request: Request) -> dict[str, Any]:
-    language = language_of(request.headers.get("accept-language", ""))
+def _room(request: Request, wanted: str = "") -> dict[str, Any]:
+    language = wanted if wanted in WORDS else language_of(request.headers.get("accept-language", ""))
     direction = "rtl" if language in RIGHT_TO_LEFT else "ltr"
     return {"language": language, "direction": direction, "words": WORDS[language]}
 
