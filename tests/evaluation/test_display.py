@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from evaluation.records import EvaluationRecords
-from evaluation.report import paper_tables
-from evaluation.report.paper_tables import PaperResults, report
+from evaluation.report.paper_tables import report
 from plumbline.records import DriftRecord, Rating
 
 from .conftest import write_outputs, write_pairs, write_study
@@ -36,21 +34,3 @@ def test_drift_is_set_against_the_first_question_of_the_studys_rubric(tmp_path: 
     assert "its mean similarity" in said
     assert "Paraphrasing    one        -1.00      5" in said  # the further it moved, the less similar it is
     assert "Paraphrasing    two            –      5" in said  # it moves all pairs alike: there is no correlation
-
-
-def test_why_a_model_failed_stands_once_below_the_axes(tmp_path: Path) -> None:
-    rows = [score_row("one", "sts", "original", 0.8), score_row("one", "sts", "translation", 0.7)]
-    rows += [
-        score_row("two", "sts", name, float("nan"), status="failed", reason="no such model")
-        for name in ("original", "translation")
-    ]
-    notes = paper_tables.axes(PaperResults(pd.DataFrame(rows), [], (), 1)).notes
-    assert [note for note in notes if "no such model" in note] == ["two: no such model"]
-    assert "two: no such model" in said_of(tmp_path, rows).partition("by transformation")[0]
-    assert said_of(tmp_path, rows).partition("by transformation")[0].count("no such model") == 1
-
-
-def said_of(folder: Path, rows: list[dict[str, Any]]) -> str:
-    drift = pd.DataFrame(columns=list(DriftRecord.model_fields))
-    records = EvaluationRecords(write_study(folder))
-    return report(records.changed(scores=pd.DataFrame(rows), drift=drift), [])

@@ -5,11 +5,11 @@
 
 What comes back is as `subprocess.Popen` makes it: a child of this process, with an id, signals, streams, an exit
 status, a folder and an environment of its own. It is forked from a process that has imported others' libraries and
-nothing of ours (`prepared`): our modules are imported in the child, as ever. `tests/test_forks.py` holds all that.
+nothing of ours (`prepared`): our modules are imported in the child, as ever.
 
 A test that is about starting (imports, `--help`, an interrupt at once, a package that was installed) starts a process:
 `tests/test_layout.py`, `tests/test_interrupt.py` and `tests/release/test_package.py` do so for each command,
-`tests/test_flow.py` for those that need Argilla, `tests/annotation/server/test_server.py` for Argilla.
+`tests/test_flow.py` for one that needs Argilla, `tests/annotation/server/test_server.py` for Argilla.
 """
 
 from __future__ import annotations

@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from evaluation.models.encoder import folder_hash
 from plumbline import file_hashes
-from plumbline.file_hashes import LARGE, cache_file, cached_file_hash, sha256_of
-from plumbline.study import file_hash, places
+from plumbline.file_hashes import LARGE, cache_file, sha256_of
+from plumbline.study import places
 from plumbline.study.evaluation import SentenceTransformersSpec
 
 
@@ -95,27 +94,3 @@ def test_without_a_place_for_the_cache_files_are_read_again(
     written(weights, b"a" * (LARGE + 1))
     assert sha256_of(weights) == sha256_of(weights)
     assert len(reads) == 2
-
-
-def test_hashing_takes_no_memory(tmp_path: Path) -> None:
-    large = tmp_path / "large"
-    with large.open("wb") as file:
-        file.truncate(200_000_000)
-    tracemalloc.start()
-    try:
-        sha256_of(large)
-        whole = file_hash(large)
-        assert tracemalloc.get_traced_memory()[1] < 20_000_000
-    finally:
-        tracemalloc.stop()
-    assert whole == hashlib.sha256(b".\0" + bytes(200_000_000)).hexdigest()  # as it ever was
-    assert cached_file_hash(large) == whole
-
-
-def test_a_file_that_takes_long_shows_how_far_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(file_hashes, "_SHOWN", LARGE)
-    written(tmp_path / "weights.gguf", bytes(LARGE + 1))
-    sha256_of(tmp_path / "weights.gguf")
-    assert "hashing weights.gguf: 100%" in capsys.readouterr().err

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-import tracemalloc
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from plumbline import hashes as module
@@ -47,16 +45,3 @@ def test_texts_by_hash_are_those_of_a_dictionary() -> None:
     assert len(near) > 400 and not any(one in made or made.get(one) for one in near)
     nothing = TextsByHash(np.empty(0, "S16"), TextsByHash.array([]))
     assert not nothing and "a" * 32 not in nothing
-
-
-def test_a_text_takes_few_bytes_more_than_its_characters() -> None:
-    tracemalloc.start()
-    try:
-        before = pa.total_allocated_bytes()
-        keys = np.frombuffer(np.random.default_rng(7).bytes(16 * 50_000), "S16")
-        start = tracemalloc.get_traced_memory()[0]
-        made = TextsByHash(keys, TextsByHash.array("x" * 40 for _ in range(50_000)))
-        taken = tracemalloc.get_traced_memory()[0] - start + pa.total_allocated_bytes() - before
-    finally:
-        tracemalloc.stop()
-    assert len(made) == 50_000 and taken < 70 * 50_000  # 16 of the hash, 8 of the place, 40 of the text

@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-import doctest
-import math
 import unicodedata
 
 import hypothesis.strategies as st
-import numpy as np
 import pytest
 from hypothesis import given
 
-from plumbline import words as module
-from plumbline.words import count, count_words, printable, printable_line
+from plumbline.words import count_words, printable, printable_line
 
 TURNS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}  # bidi embeddings, overrides, isolates
 
@@ -45,11 +41,6 @@ def test_words_in_many_scripts(text: str, words: int) -> None:
     assert count_words(text) == words
 
 
-@given(st.text(), st.text())
-def test_texts_side_by_side_have_the_words_of_both(one: str, other: str) -> None:
-    assert count_words(f"{one} {other}") == count_words(one) + count_words(other)
-
-
 @given(st.text(st.characters(max_codepoint=0xDFF)))  # no script that is written without spaces
 def test_words_are_what_white_space_separates(text: str) -> None:
     assert count_words(text) == len(text.split())
@@ -70,27 +61,3 @@ def test_scripts_from_right_to_left_stay_as_they_are() -> None:
     texts = ["می\u200cخواهم", "שלום\u200f, עולם!", "أهلاً\u061c 5", "👩\u200d🔬", "क्\u200dष", "café\u0301 — “ok”"]
     assert [printable_line(text) for text in texts] == texts
     assert printable_line("a\x1b[2J\u202eb\u2028c\x9b") == r"a\x1b[2J\u202eb c\x9b"
-
-
-@pytest.mark.parametrize(
-    ("number", "written"),
-    [
-        (0, "0 hours"),
-        (1, "1 hour"),
-        (1.0, "1 hour"),
-        (0.5, "0.5 hours"),
-        (-1, "-1 hours"),
-        (999, "999 hours"),
-        (np.int64(1000), "1,000 hours"),
-        (np.float64(1_234_567.0), "1,234,567 hours"),
-        (math.nan, "nan hours"),
-    ],
-)
-def test_a_number_has_its_noun_in_the_singular_or_plural(number: float, written: str) -> None:
-    assert count(number, "hour") == written
-
-
-def test_an_irregular_plural_is_given_and_the_example_holds() -> None:
-    assert [count(n, "batch is", "batches are") for n in (1, 2)] == ["1 batch is", "2 batches are"]
-    failed, tried = doctest.testmod(module)
-    assert tried and not failed

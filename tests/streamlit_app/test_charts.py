@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import altair as alt
-import pandas as pd
 import pytest
 
-from plumbline.exhibits.charts import COLOURS, SHAPES, Kinds, colours, columns_of_legend, rows, shapes
+from plumbline.exhibits.charts import COLOURS, SHAPES, colours, shapes
 from plumbline.study.transformations import AXES
-from streamlit_app.elements import unchecked
 
 
 def test_colours_and_shapes_are_one_to_an_axis() -> None:
@@ -38,14 +35,3 @@ def luminance(colour: str) -> float:
     parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def test_a_legend_stands_in_as_few_rows_as_its_place_has_room_for() -> None:
-    frame = pd.DataFrame({"axis": ["Lexical/Stylistic", "Length", "Language"], "n": [1, 2, 3]})
-    inks = dict.fromkeys(frame["axis"], "#000000")
-    row = rows("axis", ["a name of 20 letters"])
-    chart = alt.Chart(frame).mark_bar().encode(x="n:Q", y=row, color=Kinds("axis", inks, {}).colour)
-    columns = [part.to_dict()["encoding"]["color"]["legend"]["columns"] for part in (chart, unchecked(chart))]
-    assert columns == [3, 2]  # on paper, on a phone
-    assert columns_of_legend(["a name that is longer than all the room there is"], 10) == 1
-    assert list(Kinds("axis", inks, {}).of(["Length"]).colours) == ["Length"]

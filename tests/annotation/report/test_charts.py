@@ -55,9 +55,3 @@ def test_means_have_their_interval_threshold_and_decision() -> None:
         "Threshold 3.00. Paraphrasing (en): accepted, mean 4.00 [3.50, 4.50]; Expansion (en): rejected, mean 2.00;"
         " Translation (de, sts): undecided, mean 4.80 [4.40, 5.00]."
     )
-
-
-def test_a_figure_without_any_mean_can_be_drawn() -> None:
-    nothing = MEANS.assign(mean=math.nan, low=math.nan, high=math.nan, threshold=math.nan)
-    assert means_in_words(nothing).startswith("Paraphrasing (en): accepted, mean –")  # and no threshold
-    assert "<svg" in svg(mean_intervals(nothing, range(1, 6)))

@@ -13,7 +13,7 @@ from scipy import stats
 
 from evaluation.report import charts
 from evaluation.tables.comparisons import shift_table
-from evaluation.tables.datasets import drift_correlations, profile_table, score_drops, size_table
+from evaluation.tables.datasets import drift_correlations, profile_table
 from evaluation.tables.scores import axis_table, transformation_table
 from plumbline.exhibits.charts import NEUTRAL
 from plumbline.exhibits.page import svg
@@ -51,12 +51,6 @@ def test_figure_4_has_original_axes_and_total_of_each_model(scores: pd.DataFrame
         {"Original": 50, "Lexical/Stylistic": 40, "Length": 50, "Language": 53.5, "HTEB total": total}
     )
     assert "Tiny-0.5B" in words_of(chart) and "HTEB total" in words_of(chart)
-
-
-def test_figure_5_has_a_panel_a_family(scores: pd.DataFrame) -> None:
-    chart = charts.size_lines(size_table(scores))
-    assert {(row["family"], row["parameters"]) for row in rows_of(chart)} == {("Tiny", 500), ("Tiny", 4000)}
-    assert "Million parameters" in words_of(chart)
 
 
 def test_figure_6_shows_each_difference_and_marks_what_was_refused(scores: pd.DataFrame) -> None:
@@ -121,28 +115,12 @@ def test_figure_3_has_a_panel_a_transformation_on_one_scale(monkeypatch: pytest.
     assert charts.left_undrawn(frame).startswith("7 of 18 points are drawn, at random")
 
 
-def test_many_points_are_sampled_always_the_same() -> None:
-    few, many = (pd.DataFrame({"x": range(n)}) for n in (charts.POINTS, charts.POINTS + 1))
-    assert charts.drawn_points(few) is few
-    assert not charts.left_undrawn(few)
-    assert len(charts.drawn_points(many)) == charts.POINTS
-    pd.testing.assert_frame_equal(charts.drawn_points(many), charts.drawn_points(many))
-    assert charts.drawn_points(many)["x"].is_monotonic_increasing
-
-
 SCORES = made_scores(
     {
         "Tiny": {"d": {"original": 0.8, "paraphrasing": 0.7, "expansion": 0.78, "translation": 0.5}},
         "Small": {"d": {"original": 0.8, "paraphrasing": 0.5, "expansion": 0.78, "translation": 0.7}},
     }
 )
-
-
-def test_figure_9_has_points_and_a_mean_for_each_setting() -> None:
-    chart = charts.drops(score_drops(SCORES))
-    assert len(rows_of(chart)) == 6
-    assert [layer["mark"]["type"] for layer in chart.to_dict()["layer"]] == ["point", "rule"]
-    assert chart.to_dict()["layer"][1]["encoding"]["y"]["aggregate"] == "mean"
 
 
 def test_figure_10_has_a_panel_an_ordering_and_bars_from_most_to_least() -> None:

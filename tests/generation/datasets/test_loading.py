@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from generation.datasets.dataset import Change, TextTable
 from generation.datasets.loading import iter_datasets, load_dataset
-from generation.datasets.local import COLUMNS, TableDataset
+from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
 from plumbline.records import Text, text_id
 from plumbline.study import ROOT, load_study
@@ -26,16 +26,6 @@ def load(path: Path, task: TaskType, **changes: object) -> TableDataset:
     dataset = load_dataset(DatasetSpec.model_validate(settings), path.parent)
     assert isinstance(dataset, TableDataset)
     return dataset
-
-
-def test_documents_name_the_columns_of_each_task() -> None:
-    told = (ROOT / "docs" / "own_study.md").read_text(encoding="utf-8").partition("## Columns of a data set")[2]
-    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in told.splitlines() if row.startswith("| ")]
-    documented = {task: columns for tasks, columns, _ in rows[1:] for task in tasks.split(", ")}
-    assert set(documented) == set(COLUMNS)
-    for task, needed in COLUMNS.items():
-        named = re.sub(r" \([^)]*\)", "", documented[task]).split(", ")
-        assert set(named) == set(needed) or (task == "retrieval" and "BEIR's layout" in documented[task])
 
 
 def test_split_all_takes_every_split_as_one(tmp_path: Path) -> None:

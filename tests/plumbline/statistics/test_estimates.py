@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.statistics.estimates import ALIKE, Bootstrap, Estimate, bootstrap, draw_counts, draw_indices, jackknife
+from plumbline.statistics.estimates import ALIKE, Bootstrap, bootstrap, draw_counts, draw_indices, jackknife
 
 
 def test_the_percentile_interval_is_scipys_of_the_same_draws() -> None:
@@ -36,9 +36,3 @@ def test_what_has_no_interval_says_why() -> None:
     assert math.isnan(alike.percentile().low) and alike.percentile().reason == ALIKE
     assert Bootstrap(0.9, 9, np.linspace(0.5, 1.5, 100)).percentile(ends=(0.0, 1.0)).high == 1.0
     assert jackknife(1.0, np.ones(5)).reason == ALIKE
-
-
-def test_the_number_of_units_stands_in_no_file() -> None:
-    found = Estimate(value=0.5, low=math.nan, high=0.75, n=12)
-    assert set(found.model_dump()) == {"value", "low", "high", "reason"}
-    assert dict(found)["n"] == 12

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from time import process_time
 
 import numpy as np
 import pandas as pd
@@ -88,15 +87,6 @@ def test_what_cannot_be_split_is_nan_with_a_reason(shape: tuple[int, int], reaso
     assert math.isnan(found.value) and reason in found.reason
     with pytest.raises(ValueError, match="a task for each"):
         split_half(scores, ["a"] * 9, rng=np.random.default_rng(0))
-
-
-def test_the_papers_size_takes_far_less_than_five_seconds() -> None:
-    raw = np.random.default_rng(0).random((11, 19, 8, 3))
-    tasks = [task for task in "abcde" for _ in range(3)] + list("fggh")
-    start = process_time()
-    for axis, rng in zip(([0, 1, 2], [3, 4, 5], [6, 7]), np.random.default_rng(1).spawn(3), strict=True):
-        assert split_half(raw[:, :, axis].mean(axis=(2, 3)), tasks, rng=rng).n == 1000
-    assert process_time() - start < 5
 
 
 def test_borda_by_hand() -> None:
