@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from annotation.campaign.rubric import Rubric, load_rubric
-from annotation.page.task import rating_words, task_of
+from annotation.page.task import hosted_html, items_of, rating_words, task_of
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla import rate
 from plumbline.study import Study
+from tests.annotation.crowd.made_offers import TEXTS, make_offer
+from tests.annotation.previews import data_of
 
 QUEUE = Queue("paraphrasing", "en", "en")
 
@@ -51,3 +53,16 @@ def test_a_fine_scale_is_a_slider(study: Study, scale: object, start: float | No
 @pytest.mark.parametrize("of_pairs", [True, False])
 def test_the_page_has_its_words_in_each_language(language: str, of_pairs: bool) -> None:
     assert set(rating_words(language, of_pairs=of_pairs)) == set(rate.WORDS)
+
+
+def test_a_file_runs_its_own_script_and_nothing_else(study: Study) -> None:
+    pairs = make_offer([("</script><b>", "&amp;"), *TEXTS]).pairs
+    task = task_of(study, load_rubric(study), QUEUE, "b")
+    html = hosted_html(task, items_of(pairs), "https://example.org/submit")
+    assert data_of(html)["items"] == [
+        {"id": pair.pair_id, "texts": [pair.original, pair.transformed]} for pair in pairs
+    ]
+    policy = html.split('Content-Security-Policy" content="')[1].split('"')[0]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-") and "unsafe" not in policy
+    assert not [name for name in ("onclick=", "onload=", "innerHTML", "eval(", "document.write") if name in html]
+    assert html == hosted_html(task, items_of(pairs), "https://example.org/submit")

@@ -21,6 +21,7 @@ from generation.datasets.local import load_local
 from generation.flags import language_of
 from generation.jobs import Plan
 from generation.production import generate
+from generation.study_of_file import NAMES
 from plumbline import __main__
 from plumbline.errors import DataError, StudyError
 from plumbline.study import load_study
@@ -139,6 +140,20 @@ def test_sets_of_paraphrases_are_used_as_they_were_published(
     assert load_study("studies/labelled.yaml").datasets[0].task == "clustering"
 
 
+def test_columns_that_nothing_uses_are_named(init: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.DataFrame({"original": TEXTS, "ours v2": TEXTS[::-1], "DeepL": [f"{text} Yes." for text in TEXTS]})
+    frame.to_csv("trans.csv", index=False)
+    run("trans.csv", "--name", "ignored")
+    assert "not used: 'ours v2', 'DeepL'; " in capsys.readouterr().out
+    pd.DataFrame({"text": TEXTS, "lng": "en"}).to_csv("tongues.csv", index=False)
+    run("tongues.csv")
+    assert (
+        "not used: 'lng'; if one is needed, say what it holds, as in --column language=NAME" in capsys.readouterr().out
+    )
+    run("trans.csv", "--column", "output=ours v2", "--column", "output=DeepL")
+    assert "not used" not in capsys.readouterr().out
+
+
 def test_a_column_of_lists_is_no_column_of_texts(init: Path) -> None:
     pd.DataFrame({"text": [[text, "Another."] for text in TEXTS]}).to_csv(init / "lists.csv", index=False)
     with pytest.raises(DataError, match=r"'sentence1' holds lists, .* in 12 of 12 rows; write one text a row"):
@@ -235,6 +250,14 @@ def test_a_study_asks_of_no_language_more_pairs_than_it_has_texts(
     assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 2)
 
 
+def test_help_lists_what_columns_hold_and_shows_both_forms_of_systems(capsys: pytest.CaptureFixture[str]) -> None:
+    run("--help")
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"holds WHAT: {', '.join(NAMES)} (may be repeated)" in said
+    assert "text,ours,theirs plumbline init outputs.csv --column output=ours --column output=theirs" in said
+    assert "text,system,output plumbline init outputs.csv" in said
+
+
 def test_systems_are_compared_on_the_same_originals_and_raters_do_not_learn_which_is_which(
     init: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -288,6 +311,17 @@ def test_a_renamed_question_is_refused_before_a_generator_is_paid_with_each_line
         assert [re.findall(r"^.*/two\.yaml: .*'quality'.* \(line (\d+)\)$", fault) for fault in faults] == [
             [str(line)] for line in lines
         ]
+
+
+@pytest.mark.parametrize("questions", ["5", "{name: quality}"])
+def test_questions_that_are_no_list_are_the_rubrics_own_fault(init: Path, questions: str) -> None:
+    pd.DataFrame({"text": TEXTS, "output": TEXTS[::-1]}).to_csv("one.csv")
+    run("one.csv")
+    study, folder = load_study("studies/one.yaml"), init / "prompts" / "rubrics"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{study.rubric}.yaml").write_text(f"name: mine\nquestions: {questions}\npools: 5\n", encoding="utf-8")
+    with pytest.raises(StudyError, match=r"questions.*list"):
+        load_rubric(study, folder)
 
 
 def test_systems_have_names_that_can_be_read_and_are_told_apart(init: Path, capsys: pytest.CaptureFixture[str]) -> None:

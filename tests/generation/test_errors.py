@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from generation import output_statistics
 from generation.output_tables import RATES, error_rates, errors_measure
+from generation.production import generate
 from plumbline.__main__ import run
 from plumbline.error_types import FLAGS
 from plumbline.errors import DataError, StudyError
@@ -137,6 +139,16 @@ def test_a_journal_counts_before_the_table_and_what_is_ok_before_all(tmp_path: P
     assert (row["empty"], row["n"], row["unanswered"]) == (50.0, 2, 0)
 
 
+def test_it_is_said_where_a_language_cannot_be_told(tmp_path: Path) -> None:
+    study = small_study(tmp_path)
+    texts = [text("apple"), text("bread", language="de"), text("cloud", language="rn"), text("dream", language="rn")]
+    write_texts(study, texts)
+    write_outputs(study, texts, "paraphrasing", 1, {word: {} for word in WORDS})
+    assert [row["language_told"] for row in rates(study)] == [50.0]
+    told = {row["language"]: row["language_told"] for row in rates(study, by="language")}
+    assert told == {"en": 100.0, "de": 100.0, "rn": 0.0}
+
+
 def test_each_generator_of_each_study_has_a_row_and_a_name_of_its_own(tmp_path: Path) -> None:
     other = {"kind": "recorded", "model": "other", "revision": "2", "path": "outputs.jsonl"}
     silent: dict[str, object] = {"kind": "openai", "model": "silent", "base_url": "http://127.0.0.1:9/v1"}
@@ -203,3 +215,15 @@ def test_the_command_prints_the_sample_study_and_writes_what_a_spreadsheet_does_
     assert notes[-1] == f"-> {csv}" and not any("incomplete" in note for note in notes)
     (line,) = pd.read_csv(csv).to_dict("records")
     assert list(line) == ["generator", *FLAGS, "total", "n", "failed", "unanswered", "language_told"]
+
+
+def test_what_is_not_complete_has_a_star(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = small_study(tmp_path, texts=("apple", "bread"))
+    recorded = {"text": "apple", "transformation": "paraphrasing", "language": None, "intermediate": None}
+    (tmp_path / "outputs.jsonl").write_text(json.dumps({**recorded, "output": "a pome"}))
+    generate(study)
+    capsys.readouterr()
+    run(["errors", "--study", str(study.file), "--exports", str(study.folder.parent)])
+    printed = capsys.readouterr().out
+    assert "\nm *  " in printed
+    assert "* incomplete" in printed

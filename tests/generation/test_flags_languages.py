@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import subprocess
+import sys
 
 import hypothesis.strategies as st
 import pytest
@@ -94,6 +96,19 @@ def test_any_text_has_a_known_language_or_none_and_always_the_same(text: str) ->
     found = identify(text)
     assert found is None or (found in KNOWN and not rules_out(text, found))
     assert identify(text) == found
+
+
+def test_the_model_is_not_loaded_before_it_is_asked() -> None:
+    code = "import sys, generation.flags; assert 'py3langid' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_the_model_needs_less_than_500_mb() -> None:
+    # Not getrusage: its peak counts the process that this one was forked from, before it became another program.
+    code = "from generation.flags import identify; identify('The children are playing.'); "
+    code += "print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 500 * 1024  # KB on Linux; measured: 130 MB with Python and numpy
 
 
 def sentences(language: str) -> list[str]:

@@ -17,7 +17,7 @@ from generation.jobs import Plan, load_function, source_hash
 from generation.production import generate, read_transformed
 from plumbline.errors import DataError, StudyError
 from plumbline.study import ROOT, load_study
-from plumbline.study.transformations import EIGHT
+from plumbline.study.transformations import EIGHT, Transformation
 from tests.generation.helpers import LETTERS, server, small_study, text, write_study
 from tests.stubs import ChatStub, upper
 
@@ -271,6 +271,18 @@ def test_what_cannot_be_a_transformation_is_refused_in_a_line(tmp_path: Path, en
     assert says in refused(tmp_path, entry, generator=server(URL))
 
 
+def test_wrong_words_for_raters_are_a_fault_of_the_study_alone(tmp_path: Path) -> None:
+    study = small_study(tmp_path, transformations=[function("shout", raters={"asked": 1})], generator={"kind": "none"})
+    with pytest.raises(StudyError, match=r"^\S*study\.yaml: transformation 'mine': raters\.asked"):
+        load_rubric(study)
+
+
+def test_two_of_one_name_are_refused(tmp_path: Path) -> None:
+    assert "'mine' appears twice" in refused(tmp_path, CALLS, {**CALLS, "axis": "other"}, generator=server(URL))
+    assert "has no visible character" in refused(tmp_path, CALLS | {"title": " "}, generator=server(URL))
+    assert "generator is missing; mine needs one: add it" in refused(tmp_path, CALLS, generator={"kind": "none"})
+
+
 def test_a_prompt_without_its_variable_is_refused(tmp_path: Path) -> None:
     def prompts(*texts: str, **changes: Any) -> None:
         entry = {**CALLS, "calls": [{"text": one} for one in texts], **changes}
@@ -345,6 +357,12 @@ def test_every_example_of_the_page_makes_texts(tmp_path: Path, block: str) -> No
         assert generate(study, allow_code=True)["ok"] == len(LETTERS) * len(entries)
     words = load_rubric(study).pools
     assert all(words[name].asked["en"] for name in study.transformations)
+
+
+def test_the_pages_table_names_every_key() -> None:
+    page = (ROOT / "docs" / "transformations.md").read_text(encoding="utf-8")
+    rows = "".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
+    assert set(re.findall(r"`(\w+)`", rows)) == set(Transformation.model_fields) - {"order"}
 
 
 def test_a_study_names_them_where_it_stands(tmp_path: Path) -> None:

@@ -122,6 +122,12 @@ def test_shards_and_a_whole_run_refuse_each_other(study: Study) -> None:
         generate_shard(load_study(study.file, "memory://studies"), Shard(1, 2))
 
 
+@pytest.mark.parametrize("value", ["0/2", "3/2", "2", "a/b", "1/", "-1/2", "1/10000"])
+def test_what_is_no_shard_is_one_line(path: Path, value: str) -> None:
+    with pytest.raises(StudyError, match="is not a shard K/N, such as 3/16"):
+        run(["generate", "--study", str(path), f"--shard={value}"])
+
+
 def test_the_example_for_slurm_makes_shards_and_then_the_tables(
     path: Path, study: Study, stub: ChatStub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
 import subprocess
 import sys
@@ -9,8 +11,8 @@ import sys
 import pytest
 from tqdm import tqdm
 
-from plumbline import cli
-from plumbline.errors import DataError
+from plumbline import __main__, cli
+from plumbline.errors import DataError, StudyError
 from plumbline.study import ROOT
 
 EVIL = "ev\x1b[1A\x1b[2K\x9bil\u202e\x07\r\u2028wrong\x7f"
@@ -46,3 +48,24 @@ def test_nothing_that_a_command_prints_steers_a_terminal(capsys: pytest.CaptureF
     assert "\r" in err  # of the bar, which moves
     assert r"ev\x1b[1A\x1b[2K\x9bil\u202e\x07\r\u2028wrong\x7f" in out and "\na b ev" in out
     assert err.splitlines()[-1].startswith("error: a b ev") and err.count("wrong") >= 4
+
+
+def test_what_was_guarded_before_is_guarded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    for _ in range(2):
+        with pytest.raises(SystemExit):
+            cli.run(lambda: print("a\\x1b\x1b"))
+    assert stream.getvalue() == "a\\x1b\\x1b\n" * 2
+
+
+def test_help_is_that_of_the_command_that_it_names(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["board"], ["crowd"], ["crowd", "plan"], []):
+        shown = []
+        for line in ([*words, "--help"], ["help", *words]):
+            with contextlib.suppress(SystemExit):
+                __main__.run(line)
+            shown.append(capsys.readouterr().out)
+        assert shown[0] == shown[1] and shown[0]
+    with pytest.raises(StudyError, match="no command 'bord'"):
+        __main__.run(["help", "bord"])

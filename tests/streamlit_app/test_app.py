@@ -12,6 +12,7 @@ from typing import Any
 import fsspec
 import pandas as pd
 import pytest
+import streamlit as st
 import yaml
 from streamlit.testing.v1 import AppTest
 
@@ -202,6 +203,15 @@ def test_a_half_run_study_says_what_is_missing(
     assert boxes(shown, "Not available yet") == (view != "answer")
 
 
+def test_what_needs_no_verdict_is_there_without_one(page: Open, exports: Path, study: Study) -> None:
+    for gone in ("looks.json", "scores.parquet"):
+        take_away(study, gone)
+    shown = page("--study", DEMO, "--exports", exports, view="campaign")
+    assert boxes(shown, "Not available yet") == 0
+    assert len(table_with(shown, "Rater")) == 3
+    assert len(panels(page("--study", DEMO, "--exports", exports, view="drift"))) == 8
+
+
 def test_corrupt_json_is_no_traceback(page: Open, exports: Path) -> None:
     for name in ("manifest.json", "looks.json"):
         file = exports / "demo" / name
@@ -212,6 +222,14 @@ def test_corrupt_json_is_no_traceback(page: Open, exports: Path) -> None:
             assert {heading.value for heading in shown.header} <= set(SECTIONS["answer"]), f"{name}: {content}"
             assert boxes(shown, "cannot be shown") <= 1, f"{name}: {content}"  # each damage is said once
         file.write_bytes(whole)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--nothing",), ("--study", "studies/nowhere.yaml")])
+def test_a_wrong_start_is_one_line(page: Open, arguments: tuple[str, ...]) -> None:
+    shown = page(*arguments)
+    assert len(texts(shown)) > 20
+    if len(arguments) < 2:
+        assert commands(shown) == ["streamlit run streamlit_app/app.py -- --study studies/demo.yaml"]
 
 
 def test_a_stage_whose_input_changed_is_stale_and_the_command_is_there(page: Open, exports: Path, study: Study) -> None:
@@ -283,6 +301,27 @@ def test_a_chosen_pair_opens_with_its_ratings_by_pseudonym(page: Open, finished:
     assert len(table_with(shown, "rater_id")) == 6
     del shown.query_params["pair"]
     shown.run()
+    assert not any("rater_id" in frame.value.columns for frame in shown.dataframe)
+
+
+def test_an_address_opens_its_pair(page: Open, finished: Path, study: Study) -> None:
+    pair = CampaignRecords(study).pairs[5]
+    shown = page("--study", DEMO, "--exports", finished, view="drift", pair=pair.pair_id)
+    assert f"from {pair.dataset}" in texts(shown)
+    assert len(table_with(shown, "rater_id")) == 6
+    shown = page("--study", DEMO, "--exports", finished, view="drift", pair=HOSTILE[0])
+    assert "The sample no longer contains this pair." in texts(shown)
+
+
+def test_a_closed_pair_stays_closed_though_its_choice_is_reported_once_more(
+    page: Open, finished: Path, study: Study
+) -> None:
+    """Closing a pair while the page still draws makes Streamlit call the choice's callback again."""
+    shown = page("--study", DEMO, "--exports", finished, view="drift")
+    pair_id = CampaignRecords(study).pairs[0].pair_id
+    shown.session_state["chosen_pair"], shown.session_state["closed_pairs"] = (pair_id, 0), 1
+    shown.run()
+    assert_calm(shown)
     assert not any("rater_id" in frame.value.columns for frame in shown.dataframe)
 
 
@@ -401,6 +440,22 @@ def test_english_and_other_data_sets_have_tables_of_their_own(page: Open, export
         assert f"Few data sets: n = {len(rows)}." in captions(shown)
 
 
+def test_a_study_that_evaluates_no_model_has_no_pages_about_models(page: Open, finished: Path, tmp_path: Path) -> None:
+    content = yaml.safe_load(hostile_study(tmp_path).read_text(encoding="utf-8"))
+    del content["evaluation"]
+    file = tmp_path / "unscored.yaml"
+    file.write_text(yaml.safe_dump(content), encoding="utf-8")
+    asked: list[list[str]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        usual = st.navigation
+        patch.setattr(
+            st, "navigation", lambda pages: (asked.append([page_entry.title for page_entry in pages]), usual(pages))[1]
+        )
+        for view in ("answer", "campaign", "verdicts"):
+            page("--study", file, "--exports", finished, view=view)
+    assert {*map(tuple, asked)} == {("The answer", "Verdicts", "Campaign", "Texts")}
+
+
 def test_a_changed_file_is_noticed(page: Open, exports: Path, study: Study) -> None:
     shown = page("--study", DEMO, "--exports", exports)
     assert texts(shown).count("✔ accepted") == 7
@@ -476,3 +531,11 @@ def test_too_few_ratings_say_why_there_is_no_rho(page: Open, exports: Path, stud
     assert len(panels(shown)) == 1
     words = " ".join(panels(shown)[0]["title"]["subtitle"])
     assert words == "no ρ: rho needs at least 3 pairs, not 2 n = 2 pairs simulated ratings"
+
+
+def test_no_ratings_at_all_are_said(page: Open, exports: Path, study: Study) -> None:
+    ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
+    Manifest.of(study).write_table("ratings.parquet", ratings.head(0), Rating)
+    shown = page("--study", DEMO, "--exports", exports, view="drift")
+    assert "No pair has both a drift and a rating that counts." in captions(shown)
+    assert len(shown.header) == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +16,15 @@ import streamlit as st
 from annotation.campaign.records import CampaignRecords
 from evaluation.records import EvaluationRecords
 from evaluation.tables.datasets import drift_by_quality, drift_correlations
+from plumbline.__main__ import run
 from plumbline.errors import DataError
 from plumbline.records import Pair
 from plumbline.store import read_frame
 from plumbline.study import ROOT, Study
+from streamlit_app import server
 from streamlit_app.readers import NotYetError, PageReader, cached
 from streamlit_app.readers.scores import ScoreReader
+from tests.conftest import DEMO
 from tests.streamlit_app.conftest import MODELS
 
 
@@ -97,6 +102,27 @@ def test_functions_of_one_name_are_told_apart_by_their_modules(study: Study) -> 
         return table
 
     assert [Tables(study).table(numbered(number)) for number in (1, 2)] == ["of module 1", "of module 2"]
+
+
+def test_the_first_page_waits_for_no_others_modules() -> None:
+    """What only other pages need, and clients of servers, would double the time until the first page is there."""
+    program = "import sys, streamlit_app.app, streamlit_app.views.answer; print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
+    assert not {"argilla", "httpx", "altair", "jinja2", "evaluation.results", "streamlit_app.readers.scores"} & set(
+        loaded
+    )
+
+
+def test_a_port_is_streamlits_and_the_study_is_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that pages name repeat the pages' arguments, and no other command has a port."""
+    calls: list[list[str]] = []
+    monkeypatch.setattr(server, "prepare", lambda *_: None)
+    monkeypatch.setattr(server.streamlit_cli, "main", lambda words, **_: calls.append(words))
+    for port in ([], ["--port", "8599"]):
+        run(["dashboard", "--study", str(DEMO), *port, "--exports", "e"])
+    plain = ["--runner.magicEnabled", "false", "--", "--study", str(DEMO), "--exports", "e"]
+    assert [words[2:] for words in calls] == [plain, ["--server.port", "8599", *plain]]
 
 
 def test_it_binds_to_this_machine_and_tells_nobody() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Callable
+from pathlib import Path
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -134,6 +136,14 @@ def test_a_session_that_a_link_opened_ends_with_the_role_that_it_gave_and_with_t
         assert accounts.revoke_link(reached, "rising") and not accounts.revoke_link(reached, "rising")
         argilla.request("PATCH", f"/users/{user['id']}", json={"role": "annotator"})
         assert status(session) == 401 and enter().status_code == 410
+
+
+def test_a_server_that_is_silent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARGILLA_API_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("ARGILLA_API_KEY", "an.owner")
+    monkeypatch.setattr(httpx.Client, "request", Mock(side_effect=httpx.ReadTimeout("")))  # errors may have no text
+    trouble = accounts.answered_now("study", server.Home(tmp_path), ["texts"]).trouble
+    assert trouble == "http://127.0.0.1:9: Argilla does not answer (ReadTimeout); is it running?"
 
 
 def test_well_known_keys_are_refused_or_warned_of_only_away_from_this_machine(

@@ -109,6 +109,13 @@ def test_batches_are_the_same_at_each_call_and_others_by_another_seed(study: Stu
     assert len(here) == 3 and here.isdisjoint(there)
 
 
+def test_a_pilot_larger_than_what_is_left_is_refused(study: Study) -> None:
+    with pytest.raises(
+        StudyError, match=r"--pilot 25: no transformation has more than 24 pairs left in any language; ask for"
+    ):
+        batches(study, pilot=25)
+
+
 def test_a_pilot_that_is_too_large_is_refused_in_the_words_of_the_study(tmp_path: Path) -> None:
     study = study_of(tmp_path, {"dataset": "search", "items": 3, "raters": 1, "candidates": 6}, name="large-pilot")
     draw_sample(study)

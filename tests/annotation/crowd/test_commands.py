@@ -116,6 +116,21 @@ def test_closing_says_what_is_still_owed(variant: Make, crowd: Crowd, site: MTur
     assert "owed" not in crowd(study, "close", "--live")[1]
 
 
+def test_what_waits_and_why_nothing_was_approved_is_said(variant: Make, crowd: Crowd, site: MTurkSite) -> None:
+    study = drawn(variant)
+    crowd(study, "launch", *LIVE)
+    (hit,) = site.hits
+    site.work(hit, "AWORKER1", site.fields(hit, honest(study)), seconds=600)
+    close = crowd(study, "close", "--live")[1]
+    assert f"1 submission still waits for your decision: `plumbline collect {study.arguments}`, then" in close
+    uncollected = crowd(study, "approve", "--live", "--all")[1]
+    assert "0 submissions approved; 1 waits" in uncollected and "have not been collected yet" in uncollected
+    crowd(study, "collect")
+    assert "1 submission approved" in crowd(study, "approve", "--live", "--all")[1]
+    assert "0 submissions approved; none waits: 1 approved" in crowd(study, "approve", "--live", "--all")[1]
+    assert "has no sandbox campaign yet, but a live one; add --live" in crowd(study, "close")[2]
+
+
 def _refuse_another_machine(study: Study, crowd: Crowd, site: MTurkSite) -> None:
     """A machine without the ledger offers nothing again, and says why."""
     ledger, calls = study.scratch / LEDGER, len(site.calls)

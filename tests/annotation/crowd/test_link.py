@@ -31,11 +31,12 @@ from annotation.crowd import judging
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
-from annotation.crowd.link import LinkPlatform
+from annotation.crowd.link import LinkPlatform, read_participants
 from annotation.crowd.prolific.workspaces import ArgillaRooms, Progress, read_rooms, room_of, rooms_file
 from annotation.server.backup import backup, restore
 from plumbline import __main__ as commands
 from plumbline import cli
+from plumbline.errors import DataError
 from plumbline.study import Study
 from plumbline.study.crowd import LinkSpec
 from tests.annotation.campaigns import answer, pending
@@ -431,6 +432,22 @@ def test_who_gives_up_is_returned_and_their_place_is_free(site: Site, home: serv
     for person in ("bob", "carol"):
         assert "Bearer" in site.begin(**ids(person)).text
     assert site.begin(**ids("dora")).status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty"),
+        ("ada1\nada2\n", "has no column 'participantId' or 'participant'"),
+        ("Participant\n=cmd()\n", "line 2: '=cmd()' in column 'Participant' is not a participant's id"),
+        ('participantid\n"a', "cannot be read as a CSV"),
+    ],
+)
+def test_a_file_of_participants_that_is_none_is_one_line(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=says.replace("(", r"\(").replace(")", r"\)")):
+        read_participants(path, "participantId")
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from annotation.report.page import write_report
 from annotation.status.progress import stages_of
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
-from plumbline.errors import DataError
+from plumbline.errors import DataError, StudyError
 from plumbline.manifest import Manifest
 from plumbline.study import Study
 from tests.annotation.campaigns import SYSTEMS, Make, systems
@@ -282,3 +282,12 @@ def test_everybody_is_paid_once_and_every_answer_collected_once(
         bonuses = Counter(payment.submission_id for payment in account.payments.values() if payment.kind == "bonus")
         assert set(bonuses.values()) <= {1}, broken.places
         broken.check(f"seed {seed} {broken.places}")
+
+
+def test_a_study_that_people_rated_takes_no_rehearsal(variant: Make) -> None:
+    study = drawn(variant)
+    platform = MadeUpCrowd(study)
+    with Ledger(study.scratch / LEDGER, study.name, "rehearsal", "sandbox") as ledger:
+        campaign = CrowdCampaign(study, platform, ledger, campaigns.KEY, 10**6)
+        with pytest.raises(StudyError, match="has no submission|not in the REHEARSAL campaign"):
+            judging.approve(campaign, ["REHEARSAL-00001"])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from annotation.argilla.dataset import record_of
 from annotation.campaign.records import CampaignRecords
@@ -22,7 +23,7 @@ from evaluation.tasks import protocols
 from generation.datasets.scored import ScoredItem
 from plumbline.errors import PlumblineError
 from plumbline.fields import fields_of
-from plumbline.study.human import HumanTaskSpec
+from plumbline.study.human import HumanSubject, HumanTaskSpec
 from tests.annotation.human.studies import CLASSES, PAIRS, SEARCH, WORDS, study_of
 
 EVERY = [
@@ -149,6 +150,19 @@ def test_bad_input_is_one_line(name: str, settings: dict[str, Any], rows: Any, s
     with pytest.raises(PlumblineError) as caught:
         draw_sample(study_of(tmp_path, {"dataset": name, **settings}, data={name: rows} if rows else None))
     assert all(said in line for line in str(caught.value).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["1st"], "the name of data set '1st' must begin with a letter from a to z"),
+        (["Items"], "'items' is a reserved name; give data set 'Items' another `name` under `datasets`"),
+        (["My set", "My.set"], "'my_set' is the name of two tasks; give data set 'My set' another `name` under"),
+    ],
+)
+def test_a_task_has_the_name_of_its_data_set(names: list[str], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        HumanSubject.model_validate({"tasks": [{"dataset": name} for name in names]})
 
 
 def test_every_task_is_asked_in_german_where_the_study_says_so(tmp_path: Path) -> None:

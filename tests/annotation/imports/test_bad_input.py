@@ -10,7 +10,7 @@ import re
 import pandas as pd
 import pytest
 
-from annotation.imports.times import as_times
+from annotation.imports.times import as_seconds, as_times
 from annotation.questions.wordings import packaged
 from plumbline.resources import ROOT
 from tests.annotation.imports.importing import (
@@ -34,6 +34,15 @@ def rows() -> list[list[object]]:
         for number, system, rater in triples(20)
         if system == "neural"
     ]
+
+
+def test_lines_of_a_files_name_are_no_lines_of_the_study(place: Workplace) -> None:
+    name = "ratings\nlanguage: de\n#.csv"
+    write_csv(place.folder / name, HEADER, rows())
+    place.take(name, *MEANING)
+    assert len(place.ratings()) == 60
+    written = [place.folder / "studies" / file for file in ("mine.yaml", "mine/columns.yaml")]
+    assert all("ratings language: de #.csv" in file.read_text(encoding="utf-8").split("\n")[0] for file in written)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "cp1252"])
@@ -202,6 +211,11 @@ def test_a_time_keeps_what_can_be_read_of_it(value: str, moment: str) -> None:
     assert as_times([f"17.05.2020 {clock}" for clock in (":13", "14:13 XYZ", "14 o'clock")], "file.csv").isna().all()
 
 
+def test_what_is_no_duration_is_unknown() -> None:
+    first, *others = as_seconds(["1m 3.5 s", "1.2.3 s", "5 apples", "-4"])
+    assert first == 63.5 and pd.isna(others).all()
+
+
 def test_a_clock_of_24_hours_before_noon_is_no_time() -> None:
     assert as_times(["2020/05/17 14:13\u202fAM", "5/17/2020 13:00 PM"], "file.csv").isna().all()
 
@@ -239,6 +253,50 @@ def test_columns_are_corrected_by_options_and_by_the_file_that_an_import_wrote(p
 
 
 @pytest.mark.parametrize(
+    "content", ["item,評価\n".encode("shift_jis") + b"\x81\x8d\x8f", b"\x1f\x8b\x08\x9d\xff", b"a,b\n1,\x90\xfe\n"]
+)
+def test_bytes_of_no_known_encoding_are_refused(place: Workplace, content: bytes) -> None:
+    (place.folder / "ratings.csv").write_bytes(content)
+    assert "is cut off, or in an unknown encoding" in place.refused("ratings.csv")
+
+
+def test_pipes_and_files_of_endless_columns_are_refused_at_once(place: Workplace) -> None:
+    os.mkfifo(place.folder / "pipe.csv")
+    assert "not an ordinary file" in place.refused("pipe.csv")
+    names = [f"c{number}" for number in range(20_000)]
+    write_csv(place.folder / "wide.csv", names, [range(20_000)])
+    (place.folder / "wide.json").write_text(json.dumps(dict.fromkeys(names, 1)), encoding="utf-8")
+    for file in ("wide.csv", "wide.json"):
+        assert "more than 5,000 columns" in place.refused(file)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "there is no file"),
+        ("columns: [1, 2]", "columns: is not a mapping"),
+        ("columns: {meaning: null}", "columns.meaning"),
+        ("scales: 5", "scales: is not a mapping"),
+    ],
+)
+def test_a_file_of_columns_that_cannot_be_used_is_one_line(place: Workplace, content: str | None, says: str) -> None:
+    write_csv(place.folder / "ratings.csv", HEADER, rows())
+    if content is not None:
+        (place.folder / "columns.yaml").write_text(content, encoding="utf-8")
+    assert says in place.refused("ratings.csv", "--columns", "columns.yaml")
+
+
+@pytest.mark.parametrize("answers", [[("ada", 4)], [("ada", 4), ("bob", 5)]])
+def test_verdicts_on_one_text(place: Workplace, answers: list[tuple[str, int]]) -> None:
+    replies = [{"value": value, "user_id": rater} for rater, value in answers]
+    record = {"id": "1", "fields": {"text": "hello there you"}, "responses": {"q": replies}}
+    (place.folder / "one.json").write_text(json.dumps([record]), encoding="utf-8")
+    place.take("one.json")
+    done = place.run("accept", "--study", "studies/mine.yaml")
+    assert done.status == 0, done.err
+
+
+@pytest.mark.parametrize(
     ("encoding", "texts", "remark"),
     [
         ("latin-1", ["Der Bär schläft im Wäldchen.", "Le garçon a mangé une pêche."], "Windows-1252"),
@@ -271,6 +329,22 @@ def test_text_that_is_cut_off_within_a_letter_is_refused(place: Workplace) -> No
         assert "is cut off" in place.refused("d.csv")
 
 
+MTURK = ["HITId", "Title", "RequesterAnnotation", "AssignmentId", "WorkerId", "AssignmentStatus", "Input.text",
+         "Answer.fluency", "Approve", "Reject"]  # fmt: skip
+
+
+@pytest.mark.parametrize("annotation", ["BatchId:77;OriginalHitTemplateId:8;", "first batch"])
+def test_rows_that_end_before_the_header_does_are_filled_up(place: Workplace, annotation: str) -> None:
+    rows = [[f"H{n}", "Read; then judge", annotation, f"A{n}{r}", f"W{r}", "Submitted", f"{output(n, 'x')}; so",
+             str(1 + (n + r) % 5)] for n in range(5) for r in range(2)]  # fmt: skip
+    lines = [",".join(f'"{cell}"' for cell in row) for row in [MTURK, *rows]]
+    (place.folder / "b.csv").write_text("\n".join(lines), encoding="utf-8")
+    done = place.take("b.csv", "--language", "en")
+    assert "MTurk's results, 10 rows" in done.out and "10 ratings of 5 texts by 2 raters" in done.out
+    assert "10 rows end before the last columns (Approve, Reject), so these cells are empty" in done.out
+    assert "every row was imported" in done.out
+
+
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("named", [False, True])
 def test_short_rows_of_any_separator(place: Workplace, separator: str, named: bool) -> None:
@@ -294,6 +368,14 @@ def test_short_rows_of_any_separator(place: Workplace, separator: str, named: bo
     assert line == 14 + named and reason.startswith("7 cells, but the header has 6; quote cells that hold a separator")
 
 
+def test_names_of_rows_that_the_header_lacks(place: Workplace) -> None:
+    """R's `write.table` names no column for them, and decimal commas look the same."""
+    lines = [f'"{n}","{original(n)}","di",{1 + n % 5}' for n in range(6)]
+    (place.folder / "d.csv").write_text("\n".join(['"text","rater","rating"', *lines]), encoding="utf-8")
+    refused = place.refused("d.csv", "--language", "en")
+    assert "d.csv, line 2: 4 cells, but the header has 3; quote cells" in refused and "(6 rows)" in refused
+
+
 def test_headers_that_are_missing_are_said(place: Workplace) -> None:
     """A first row of unique cells is no header if one is a fraction or an address."""
     rows = [(0.5 + number / 100, f"k{number}", original(number), output(number, "neural")) for number in range(9)]
@@ -303,6 +385,16 @@ def test_headers_that_are_missing_are_said(place: Workplace) -> None:
     pages = [(f"https://example.org/{number}", original(number), f"note {number}") for number in range(9)]
     write_csv(place.folder / "pages.csv", pages[0], pages[1:])
     assert "its first line looks like a row (in column 1" in place.refused("pages.csv")
+
+
+def test_objects_under_keys_are_to_be_a_list(place: Workplace) -> None:
+    reviews = {"fast": {"rater": "di", "rating": 3}, "slow": {"rater": "ed", "rating": 4}}
+    entries = [{"text": original(number), **reviews} for number in range(4)]
+    (place.folder / "keys.json").write_text(json.dumps(entries), encoding="utf-8")
+    said = place.refused("keys.json")
+    assert (
+        "'fast.rater' and 'slow.rater' have the same role, rater; write the objects under such keys as a list" in said
+    )
 
 
 def test_raters_who_answered_nothing_are_not_counted(place: Workplace) -> None:

@@ -6,6 +6,7 @@ import json
 import zipfile
 from collections.abc import Sequence
 
+import openpyxl
 import pandas as pd
 import pytest
 
@@ -139,6 +140,19 @@ def test_answers_of_two_kinds_in_a_row_are_asked_for(
     assert asked in place.refused("r.csv", *words, *WORDS)
 
 
+def test_a_cell_far_to_the_right_of_the_names_is_refused_or_is_none(place: Workplace) -> None:
+    book = openpyxl.Workbook()
+    for row in [["text", "rater", "rating"], *([original(n), RATERS[0], 1 + n % 5] for n in range(6))]:
+        book.active.append(row)
+    book.active["XFD1"] = " "
+    book.save(place.folder / "r.xlsx")
+    assert "6 ratings of 6 texts" in place.take("r.xlsx", *WORDS).out
+    book.active["XFD1"] = "note"
+    book.save(place.folder / "r.xlsx")
+    error = place.refused("r.xlsx", *WORDS, "--replace")
+    assert "a cell stands alone in column 16384, far to the right of column 3; remove it" in error
+
+
 def test_lists_among_label_studios_data_are_listed_unless_they_were_ranked(place: Workplace) -> None:
     answers = [{"from_name": "good", "type": "rating", "value": {"rating": 3}}]
     task = {"id": 1, "data": {"text": original(1), "turns": [{"who": "a", "said": "yes"}], "tags": ["x", "y"]},
@@ -198,6 +212,15 @@ def test_facts_beside_a_list_are_each_rows_and_two_systems_are_asked_for(place: 
     rows = [["a", n, original(n), 1 + n % 5] for n in range(6)]
     write_csv(place.folder / "r.csv", ["system", "sim.sys", "text", "rating"], rows)
     assert "'system' and 'sim.sys' may all be the system" in place.refused("r.csv", *WORDS, "--replace")
+
+
+def test_systems_whose_long_names_begin_alike_keep_apart_in_tables(place: Workplace) -> None:
+    names = ["L" * 100 + "a", "L" * 100 + "b", "GPT-4.1"]
+    rows = [[name, original(n), f"{original(n)} {name}", "ada", 1 + n % 5] for name in names for n in range(6)]
+    write_csv(place.folder / "r.csv", ["system", "source", "output", "rater", "rating"], rows)
+    place.take("r.csv", *WORDS)
+    titles = [kind.title for kind in place.study.transforming.values()]
+    assert len(set(titles)) == 3 and titles[2] == "GPT-4.1"
 
 
 @pytest.mark.parametrize(

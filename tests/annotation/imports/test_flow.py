@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from annotation.campaign.records import CampaignRecords
+from annotation.imports.columns import ROLES
 from annotation.status.status import read_status
 from annotation.verdicts.evidence import Evidence
 from generation.production import read_transformed
@@ -114,6 +115,15 @@ def test_what_is_there_is_not_overwritten_unasked(place: Workplace) -> None:
     place.take("ratings.csv", *LONG)
     assert "--replace" in place.refused("ratings.csv", *LONG)
     assert "48 ratings of 8 pairs" in place.take("ratings.csv", *LONG, "--replace").out
+
+
+def test_help_lists_the_roles_of_columns(place: Workplace) -> None:
+    assert f": {', '.join(ROLES)} (may be repeated)" in " ".join(place.run("import", "--help").out.split())
+
+
+def test_a_file_name_is_no_json(place: Workplace) -> None:
+    write_long(place.folder / "[1].csv")
+    assert "288 ratings of 48 pairs by 3 raters" in place.take("[1].csv", *LONG).out
 
 
 def test_a_refused_import_leaves_nothing_behind(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:

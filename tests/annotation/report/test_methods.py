@@ -13,6 +13,7 @@ from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
 from annotation.judges.powered import JudgesOutcome, Judging
 from annotation.records import Decision, Look, Origin, Review, RuleSet, Supply, Verdict
+from annotation.report.exhibits import rules_exhibit
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import methods
 from annotation.report.page import page_facts
@@ -168,6 +169,19 @@ def test_the_section_is_as_it_was(demo: Study) -> None:
         sections.append("\n\n".join([f"## {name}", *(text for text in paragraphs if text not in first)]))
         first = first or set(paragraphs)
     assert "\n\n".join(sections) + "\n" == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_fields_of_requests_are_told(demo: Study) -> None:
+    request = {"max_tokens": None, "max_completion_tokens": 9, "temperature": None, "stop": ["</é>"]}
+    section = "\n".join(methods(generated("r1", **request)(demo)))
+    fields = 'top_p 1, up to 9 tokens, max_completion_tokens 9, stop ["</é>"]'
+    assert f"revision r1 ({fields}), without sending max_tokens and temperature. The hashes" in section
+    assert "up to the server's limit of tokens), without" in "\n".join(methods(generated("r1", max_tokens=None)(demo)))
+
+
+def test_rules_are_told_in_words(demo: Study) -> None:
+    rules = rules_exhibit(of_a_data_set(demo)).frame.set_index("rule")["value"]
+    assert rules["acceptance.rules"] == "mean quality at least 3"
 
 
 def with_judges(demo: Study) -> CampaignMaterial:

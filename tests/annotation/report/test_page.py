@@ -6,6 +6,7 @@ import copy
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
@@ -146,6 +147,16 @@ def test_its_numbers_are_those_of_the_records(study: Study) -> None:
     assert "Lovelace" not in everything and "comments are left out of this report" in page.words
 
 
+def test_of_more_verdicts_than_anybody_looks_at_there_are_figures_and_no_cards(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accept(study)
+    monkeypatch.setattr("annotation.report.page._CARDS", 7)
+    page = Reader(write_report(study))
+    assert page.tags.count("svg") == 2 * 2 and "the dashed line is the threshold" in page.words
+    assert "Each line is a question's scale" not in page.words
+
+
 def test_exclusions_are_shown_with_what_they_change_and_reasons_are_only_text(study: Study) -> None:
     decide(study, "a", exclude=True, reason=f"{SCRIPT} fails controls", signs=Evidence(study).signs)
     accept(study)
@@ -263,6 +274,15 @@ def test_the_command_writes_the_page_and_notes_it(study: Study, capsys: pytest.C
     assert str(study.folder / "report" / "index.html") in capsys.readouterr().out
     manifest = json.loads((study.folder / "manifest.json").read_text(encoding="utf-8"))
     assert "report" in manifest["stages"]["report"]["outputs"]
+
+
+def test_without_its_packages_the_command_names_one(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    accept(study)
+    for name in ("annotation.report", "annotation.report.charts"):
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "altair", None)  # as where the extra is not installed
+    with pytest.raises(StudyError, match=r"reports need altair: pip install -e '\.\[report\]'"):
+        run(["ratings-report", "--study", str(DEMO), "--exports", str(study.folder.parent)])
 
 
 @pytest.mark.browser

@@ -262,6 +262,11 @@ def test_a_change_is_named_whether_or_not_checksums_fit(edited: Edit, file: str,
     assert what in said_of(renewed(path)) and "SHA256SUMS" not in said_of(path)
 
 
+def test_files_that_come_and_go_are_named(edited: Edit) -> None:
+    assert said_of(edited({"looks.json": None})) == "looks.json is missing"
+    assert said_of(edited({}, {"note.json": b"{}"})) == "note.json is not in SHA256SUMS: somebody added it"
+
+
 def oversized(content: bytes) -> bytes:
     """An archive of a few hundred bytes that says it is 4 GB when unpacked."""
     sink = io.BytesIO()

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 from evaluation.bundle import mteb_tasks
+from evaluation.bundle.export import export
 from evaluation.bundle.mteb_tasks import SharedItems, TaskDraft, write_tasks
 from evaluation.records import EvaluationRecords
 from evaluation.sources import Folder
@@ -25,6 +26,7 @@ from evaluation.tasks.scoring import make_task
 from evaluation.units import plan_units
 from generation.datasets.local import TableDataset
 from plumbline.study.datasets import SEARCHES, TaskType
+from tests.annotation.statistics.test_summaries import long, summary
 from tests.commands import here
 from tests.evaluation.bundle.samples import sample_study
 from tests.evaluation.bundle.test_bundle import unpacked
@@ -198,3 +200,14 @@ def test_items_are_the_same_in_all_tasks_good_in_each_and_at_most_so_many(
     assert few.chosen < items.chosen and len(few.chosen) == 5 and few == SharedItems.of(whole, 7)
     golds = [list(few.data(unit).gold_scores().values()) for unit in whole]
     assert len(golds) == 3 and golds[0] == golds[1] == golds[2] and len(golds[0]) == 5
+
+
+def test_a_mean_without_an_interval_names_none() -> None:
+    assert mteb_tasks.mean_words(summary(long([(5, 4)]))) == "quality 4.50"
+    assert mteb_tasks.mean_words(summary(long([(5, 4), (3, 2)] * 4))).startswith("quality 3.50 (95% interval ")
+
+
+def test_what_has_no_task_is_named(tmp_path: Path) -> None:
+    written = export(sample_study(tmp_path, withheld=["sts"]), tmp_path / "a.zip")
+    assert "no task for mteb: sts: its texts may not be shared" in written.gaps
+    assert {task.dataset for task in written.tasks} == {"requests"}

@@ -17,7 +17,7 @@ import pytest
 
 from evaluation.models.embeddings import EmbeddingStore, digests, keys_of
 from evaluation.models.encoder import Encoder
-from plumbline.errors import DataError
+from plumbline.errors import DataError, StudyError
 from tests.evaluation.conftest import FakeModel, vectors
 
 THIRTY = [f"a cat and {number} dogs" for number in range(30)]
@@ -224,6 +224,16 @@ def test_an_index_that_takes_no_rows_begins_anew(tmp_path: Path, capsys: pytest.
     assert store.missing([key(1)]) == {key(1)} and "its index is damaged (damaged)" in capsys.readouterr().err
 
 
+def test_a_disk_that_always_changes_rows_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts are not encoded for ever."""
+    encoder = Encoder(FakeModel(), "fake", "1", store=EmbeddingStore(tmp_path / "m"))
+    read = EmbeddingStore._read
+    monkeypatch.setattr(EmbeddingStore, "_read", lambda store, places: read(store, places) + 1)
+    with pytest.raises(DataError, match="embeddings changed on disk after they were written; check the disk"):
+        encoder.embed(THIRTY)
+    assert encoder.encoded == 90
+
+
 def test_every_single_bit_counts() -> None:
     row, name = vectors(["a cat"]), b"k" * 16
     written = digests("m", [name], row)
@@ -244,6 +254,16 @@ def test_the_limit_drops_the_model_that_was_used_least_recently(tmp_path: Path) 
     store = EmbeddingStore(tmp_path / "mine", limit=size + 50_000)
     assert store.make_room(10_000, 3) is False
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "new", "old"]
+
+
+def test_a_store_that_is_alone_begins_anew_and_too_small_a_limit_is_said(tmp_path: Path) -> None:
+    store = EmbeddingStore(tmp_path / "mine", limit=200_000)
+    assert store.make_room(10_000, 3) is False
+    store.add([key(n) for n in range(10_000)], rows(range(10_000)))
+    assert store.make_room(10_000, 3) is True
+    assert store.missing([key(5)]) == {key(5)}
+    with pytest.raises(StudyError, match="the disk is too small: one data set needs 0.0 GB"):
+        store.make_room(100_000, 3)
 
 
 def test_a_second_encoder_asks_the_model_for_new_texts_alone(tmp_path: Path) -> None:

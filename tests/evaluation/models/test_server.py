@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.server
 import json
+import resource
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -371,6 +372,21 @@ def test_a_server_that_changes_its_dimensions_is_found_out(stub: Stub) -> None:
     encoder.embed(["a cat"])
     with pytest.raises(ServiceError, match="an embedding has 4 dimensions, but an earlier one has 3"):
         encoder.embed(["a dog"])
+
+
+def test_requests_are_in_flight_together(stub: Stub) -> None:
+    stub.meeting = threading.Barrier(3)  # no request is answered before three have come
+    np.testing.assert_allclose(stub.encoder(concurrency=3).embed(TEXTS[:9]), vectors(TEXTS[:9]), rtol=1e-6)
+
+
+def test_as_many_files_may_be_open_as_requests_are_in_flight(stub: Stub) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        stub.encoder(concurrency=900)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(900 + servers.OTHER_FILES, hard), hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_proxy_of_the_environment_is_used(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:

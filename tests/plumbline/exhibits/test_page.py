@@ -12,6 +12,7 @@ from pathlib import Path
 
 import altair as alt
 import pandas as pd
+import pytest
 from playwright.sync_api import Page
 
 from plumbline.exhibits.page import Figure, Section, write_page
@@ -117,3 +118,14 @@ def test_a_table_is_sorted_by_its_numbers_and_downloaded_without_formulas(tmp_pa
     rows = list(csv.reader(download.value.path().read_text(encoding="utf-8-sig").splitlines()))
     assert [row[0] for row in rows] == ["Name", "'=1+1", "e", 'd "quoted"', "b, or c"]
     assert rows[1][1] == "+10.5 [−1.0, 20.0]"
+
+
+@pytest.mark.parametrize(
+    "cells", [["GPT-3", "GPT-4.1", "GPT-10", "Llama 2"], ["2026-02-01", "2026-02-03", "2026-11-02"]]
+)
+def test_a_table_is_sorted_by_names_and_days(tmp_path: Path, page: Page, cells: list[str]) -> None:
+    frame = pd.DataFrame({"Cell": cells[::-1]})
+    write_page(tmp_path / "index.html", "t", "", [Section("In short", [Table(frame, "Cells")])])
+    page.goto((tmp_path / "index.html").as_uri())
+    page.get_by_role("button", name="Cell").click()
+    assert page.locator("tbody td").all_inner_texts() == cells

@@ -8,7 +8,7 @@ from functools import partial
 import pandas as pd
 import pytest
 
-from plumbline.exhibits.table import Exhibit, estimates, interval, number, numbers, with_minus
+from plumbline.exhibits.table import Exhibit, estimates, interval, number, numbers, reasons, with_minus
 
 NASTY = r"a|b_c *d* [e](f) <g> & 50% #1 $x$ \alert{h} ~i ^j"
 
@@ -60,6 +60,22 @@ def test_latex_prints_what_stands_in_a_cell(text: str) -> None:
     drawn = Exhibit("x", "x", frame, frame).latex()
     assert f"1 & {LATEX[text]} \\\\" in drawn.splitlines()
     assert "LuaLaTeX" not in drawn
+
+
+def test_latex_fits_wide_columns_and_long_tables_to_the_page() -> None:
+    frame = pd.DataFrame({"n": ["1"] * 21, "text": ["x" * 41] * 21})  # two lines a row: 40 on one page, 42 on two
+    short, long = (Exhibit("x", "x", part, part).latex() for part in (frame.head(20), frame))
+    form = r"{r>{\raggedright\arraybackslash}p{0.28\linewidth}}"
+    assert rf"\begin{{tabular}}{form}" in short and r"\resizebox" in short and "longtable" not in short
+    assert short.startswith("% needs \\usepackage{array,booktabs,graphicx}\n")
+    assert rf"\begin{{longtable}}{form}" in long and long.count(r"n & text \\") == 2 and "resizebox" not in long
+    assert long.startswith("% needs \\usepackage{array,booktabs,longtable}\n")
+
+
+def test_reasons_are_said_once_with_all_they_are_given_for() -> None:
+    assert reasons(["a", "b", "a", "c"], ["x", "", "x", "x"]) == ("a, c: x",)
+    assert reasons(["a", "b"], ["x", "x"]) == ("all: x",)
+    assert reasons(["a", "b"], ["", ""]) == ()
 
 
 def test_numbers_have_minus_signs_where_people_read_them() -> None:

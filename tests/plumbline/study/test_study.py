@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest, stage, study_hash
 from plumbline.study import ROOT, Study, load_study
-from plumbline.study.base import complaints
+from plumbline.study.base import PATTERNS, complaints
 from plumbline.study.transformations import Transformation
 from tests.generation.helpers import study_data, write_study
 
@@ -168,6 +168,15 @@ def test_a_name_that_two_generators_have_names_neither(tmp_path: Path) -> None:
     study = load_study(write_study(tmp_path, candidates=[other]))
     with pytest.raises(StudyError, match=f"2 generators are called {study.generator.model!r}; give each a study"):
         study.generator_called(study.generator.model)
+
+
+def test_every_pattern_of_a_study_is_said_in_words() -> None:
+    def patterns(node: Any) -> Iterator[str]:
+        for key, part in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+            yield from [part] if key == "pattern" and isinstance(part, str) else patterns(part)
+
+    found = set(patterns(Study.model_json_schema()))
+    assert len(found) > 3 and found <= set(PATTERNS)
 
 
 def test_a_study_file_that_goes_during_a_stage_loses_nothing(variant: Callable[..., Study]) -> None:

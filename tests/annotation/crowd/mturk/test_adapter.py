@@ -352,6 +352,18 @@ def test_what_workers_write_stays_text(study: Study, site: MTurkSite) -> None:
 # When it does not work
 
 
+def test_no_keys(study: Study, site: MTurkSite, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    with pytest.raises(ServiceError, match="cannot be used .*; set AWS_ACCESS_KEY_ID"):
+        mturk(study, site).balance()
+    monkeypatch.setenv("AWS_PROFILE", "nosuch")
+    with pytest.raises(ServiceError, match="cannot be used .*nosuch"):
+        mturk(study, site)
+
+
 @pytest.mark.parametrize(
     ("code", "message", "complaint"),
     [
@@ -368,6 +380,12 @@ def test_a_service_that_refuses_all(study: Study, site: MTurkSite, code: str, me
     assert not isinstance(caught.value, RefusedError)
     assert "very-secret" not in str(caught.value)
     assert "AKIATEST" not in str(caught.value)
+
+
+def test_nobody_answers(study: Study) -> None:
+    platform = MTurk(study, "sandbox", endpoint="http://127.0.0.1:9", retries=0)
+    with pytest.raises(ServiceError, match="cannot be reached.*closed on 30 September 2026.*prolific"):
+        platform.balance()
 
 
 def test_not_enough_money(study: Study) -> None:

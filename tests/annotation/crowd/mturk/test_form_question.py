@@ -18,11 +18,13 @@ from annotation.crowd.prolific.workspaces import DONE
 from annotation.human.order import OrderDrawing
 from annotation.page.task import rating_words
 from annotation.questions.wordings import CROWD_WORDS
+from annotation.server.plugin.plumbline_argilla import rate
 from annotation.server.plugin.plumbline_argilla.crowd_words import WORDS
 from plumbline.errors import StudyError
 from plumbline.study import Study
-from tests.annotation.crowd.made_offers import make_offer
+from tests.annotation.crowd.made_offers import TEXTS, make_offer
 from tests.annotation.crowd.mturk.mturk_site import form_data
+from tests.annotation.previews import data_of
 
 SUBMIT = "https://workersandbox.mturk.com/mturk/externalSubmit"
 LANGUAGES = ("ar", "de", "es", "fr", "ha", "ru", "sw", "tr", "ur")
@@ -49,6 +51,23 @@ def test_what_the_form_cannot_hold_is_refused(study: Study, monkeypatch: pytest.
     monkeypatch.setattr("annotation.crowd.page.drawing_of", lambda *_: OrderDrawing("seed"))
     with pytest.raises(StudyError, match="cannot record an order drawn for each worker"):
         question_xml(study, rubric, offer, SUBMIT)
+
+
+def test_what_a_worker_reads_stands_in_it(study: Study) -> None:
+    html, rubric = page(study), load_rubric(study)
+    data = form_data(html)
+    assert 'lang="en" dir="ltr"' in html
+    assert data["asked"] == rubric.pool("paraphrasing").asked["en"]
+    assert "Other words, same meaning. A copy of the original is not a paraphrase." in data["guidelines"]
+    assert data["consent"] == "I agree & <b>begin</b>"
+    assert data["contact"] == "lab@example.org"
+    assert data_of(html)["submit_to"] == SUBMIT
+    assert [(pair["id"], *pair["texts"]) for pair in data["pairs"]] == [("p0", *TEXTS[0]), ("p1", *TEXTS[1])]
+    quality = data["questions"][0]
+    assert (quality["name"], [point for point, _ in quality["points"]]) == ("quality", [1, 2, 3, 4, 5])
+    assert (
+        quality["points"][1][1] == "an important part is lost or wrong, or hardly a word was changed"
+    )  # the pool's own
 
 
 @pytest.mark.parametrize(
@@ -129,3 +148,18 @@ def test_the_limit(study: Study) -> None:
     assert len(question_xml(study, rubric, make_offer([("x" * LIMIT, "b")]), SUBMIT).encode()) < LIMIT
     with pytest.raises(StudyError, match=r"has [\d,]+ bytes, but MTurk takes at most 65,535; set sample.batch below"):
         question_xml(study, rubric, make_offer([(text, "b")]), SUBMIT)
+
+
+def test_a_batch_of_usual_size_fits(study: Study) -> None:
+    """20 pairs of 300 letters a side in random order, of an alphabet of 40 letters of three bytes each."""
+    letters = random.Random(5)
+    texts = [["".join(letters.choices([chr(0x0905 + n) for n in range(40)], k=300)) for _ in "ab"] for _ in range(20)]
+    assert question_xml(study, load_rubric(study), make_offer([(a, b) for a, b in texts]), SUBMIT)
+
+
+def test_nothing_but_comments_is_cut_from_the_script() -> None:
+    """`page._lean` cuts lines at two blanks and two slashes, which no text of the script may hold."""
+    for name in ("rate.js", "rate.css"):
+        for line in rate.source(name).splitlines():
+            kept, cut, _ = line.partition("  // ")
+            assert not cut or not any(kept.count(quote) % 2 for quote in "\"'`"), line

@@ -19,7 +19,7 @@ from annotation.argilla.publish import publish
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.workspaces import ArgillaRooms, read_rooms, room_of, rooms_file
 from annotation.ratings.answers import Answer, seconds_of
-from plumbline.errors import DataError
+from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import answer, small
 from tests.annotation.crowd.offers import batch_offer
@@ -150,6 +150,11 @@ def test_seconds_are_those_since_the_answer_before_unless_there_was_a_pause() ->
     # Those of one page share their 31 seconds; one that was answered after another page has its own time.
     page = dict.fromkeys("4567", "page") | {"7": "other"}
     np.testing.assert_allclose(seconds_of(answers, page)[4:], [31 / 3, 31 / 3, 31 / 3, 7])
+
+
+def test_an_argilla_elsewhere_has_no_entrance(study: Study, argilla: Argilla) -> None:
+    with pytest.raises(StudyError, match="start the server of this home"):
+        ArgillaRooms(study, "live", KEY, replace(argilla, connection=None))
 
 
 def test_a_damaged_file_of_rooms_is_said_in_one_line(tmp_path: Path) -> None:
