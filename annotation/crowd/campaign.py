@@ -223,13 +223,12 @@ class CrowdCampaign:
 
     def _book_unreserved(self) -> None:
         """Record what work costs that was approved on the platform's own page after its place was given to another."""
-        decided = {operation.subject for operation in self.ledger.operations("approve")}
+        decided = {operation.subject for operation in self.ledger.operations("approve") if operation.state != "refused"}
         reserved = self.ledger.reserved()
         for batch_id, batch in self.places().items():
-            paid = [work.submission for work in batch.works if work.submission.state == "approved"]
-            reserved[batch_id] -= batch.unit * len(paid)
-            for submission in [submission for submission in paid if submission.submission_id not in decided]:
-                if 0 < batch.unit <= -reserved[batch_id]:
+            reserved[batch_id] -= batch.unit * len(batch.good)
+            for submission in [work.submission for work in batch.good if work.submission.state == "approved"]:
+                if submission.submission_id not in decided and 0 < batch.unit <= -reserved[batch_id]:
                     self.happened("approve", submission.submission_id, batch.unit)
                     reserved[batch_id] += batch.unit
 
@@ -382,12 +381,22 @@ class CrowdCampaign:
         for batch_id, key in posted.items():
             if self.platform.posted(key).open or self.ledger.operation("release", batch_id):
                 continue
-            cents = places[batch_id].unit * places[batch_id].empty
+            cents = max(0, self.ledger.reserved()[batch_id] - places[batch_id].unit * len(places[batch_id].good))
             self.do("release", batch_id, -cents)
             released += cents
         return len(posted), released
 
     # Money for work
+
+    def approve(self, work: Work) -> None:
+        """Approve a submission, whatever the limit; it costs more if the batch's other work uses what is reserved."""
+        key = work.submission.submission_id
+        if (operation := self.ledger.operation("approve", key)) is not None and operation.state == "done":
+            return
+        unit = self.unit_cost(work.batch_id)
+        used = unit * self.ledger.approved(work.batch_id, but=key)
+        cents = unit if self.ledger.reserved()[work.batch_id] - used < unit else 0
+        self.ledger.once(("approve", key, cents), {}, self._find, self._carry_out)
 
     def reject(self, work: Work, reason: str) -> None:
         """Reject a submission: its reward is not paid, and one more worker may do the batch.

@@ -157,7 +157,7 @@ def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
             continue
         try:
             if judgement.decision == "approve":
-                campaign.do("approve", judgement.submission_id)
+                campaign.approve(work)
             else:
                 campaign.reject(work, judgement.reason)
                 campaign.exclude(work, judgement)

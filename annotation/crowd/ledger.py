@@ -267,6 +267,15 @@ class Ledger:
             GROUP BY 1"""  # noqa: S608
         return Counter(dict(self._database.execute(query, self.campaign)))
 
+    def approved(self, batch_id: str, *, but: str) -> int:
+        """Return how many submissions to a batch are approved, or may be after a crash, beside the one `but`."""
+        decided = (
+            "SELECT subject FROM operations WHERE platform = ? AND mode = ? AND kind = 'approve' AND state != 'refused'"
+        )
+        query = f"""SELECT COUNT(*) FROM submissions WHERE platform = ? AND mode = ? AND batch_id = ?
+            AND submission_id != ? AND (state = 'approved' OR submission_id IN ({decided}))"""  # noqa: S608
+        return int(self._database.execute(query, (*self.campaign, batch_id, but, *self.campaign)).fetchone()[0])
+
     def _operations(self, more: str, values: tuple[str, ...]) -> Iterator[Operation]:
         columns = "kind, subject, cents, details, state, outcome, intended_at"
         rows = self._database.execute(

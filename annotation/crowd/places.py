@@ -77,13 +77,6 @@ class BatchPlaces:
         return max(0, self.offer.places + len(self.lost) - len(self.good)) if self.short else 0
 
     @property
-    def empty(self) -> int:
-        """Places with reserved money that nobody has filled."""
-        if self.refills:
-            return max(0, self.offer.places + self.replaced - len(self.good))
-        return max(0, self.reserved - len(self.good) - len(self.rejected))
-
-    @property
     def _valid(self) -> list[Operation]:
         return [extension for extension in self.extensions if extension.state != "refused"]
 

@@ -118,7 +118,7 @@ class CrowdSummary:
         """What is spent or reserved, and for what, of what is planned, and for what."""
         names = {
             "post": "for batches", "extend": "for places offered again", "bonus": "for bonuses",
-            "approve": "for work approved on the platform's page after it was rejected or replaced",
+            "approve": "for work approved after it was rejected or replaced",
             "reject": "for rejected work", "release": "for places that were released",
         }  # fmt: skip
         parts = [f"{pay.dollars(cents)} {names[kind]}" for kind, cents in self.spent_on.items() if cents]

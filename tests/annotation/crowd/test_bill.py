@@ -65,6 +65,10 @@ class Market:
         """A worker begins a batch and gives up."""
         raise NotImplementedError
 
+    def come_back(self, offer: Offer, posted: str, worker: str) -> None:
+        """A worker who left does the batch after all."""
+        self.work(offer, posted, worker, honest(self.study), 400)
+
     @property
     def cents(self) -> int:
         """What the platform took, with its fees."""
@@ -177,6 +181,11 @@ class OnProlific(Market):
 
     def leave(self, offer: Offer, posted: str, worker: str) -> None:
         self.site.leave(self.site.join(posted, worker), "TIMED-OUT")
+
+    def come_back(self, offer: Offer, posted: str, worker: str) -> None:
+        left = next(one["id"] for one in self.site.of(posted) if one["status"] == "TIMED-OUT")
+        self.site.rooms.given[self._room(offer, worker)] = answered(offer, honest(self.study), datetime.now(UTC))
+        self.site.submit(left)
 
     @property
     def cents(self) -> int:
@@ -315,3 +324,45 @@ def test_every_count_is_the_bill_whatever_workers_do(variant: Make, market: type
         bill = crowd.bill()
         assert bill.spent == bill.in_all == expected == crowd.cents and bill.planned == numbers[-1]
         assert bill.bonuses > 0 and {*crowd.counts()} == {numbers}
+
+
+@pytest.mark.parametrize("crash", ["", "after _intend", "before approve", "after approve", "after _settle"])
+@pytest.mark.parametrize("market", [OnProlific, OnLink])
+def test_who_left_and_comes_back_is_paid_and_counted_once(variant: Make, market: type[Market], crash: str) -> None:
+    """Three workers for two places, one of whom was replaced meanwhile; nobody comes for the other batch."""
+    parts: dict[str, Any] = {
+        "name": "crowd",
+        "transformations": ["paraphrasing"],
+        "sample": {"pairs": 8, "batch": 4, "repeats": 0},
+        "raters": {"per_pair": 2},
+        "acceptance": {"min_pairs": 5},
+        "crowd": {"countries": {"en": ["US"]}, "share": 1.0, **market.crowd},
+    }
+    with ExitStack() as ends:
+        crowd = market(variant(**parts), ends)
+        generate(crowd.study)
+        here("sample", *crowd.study.arguments.split())
+        crowd.launch()
+        (offer, posted), _ = crowd.offers()
+        unit = crowd.bill().planned // 4
+        crowd.leave(offer, posted, "late")
+        crowd.step(collect)
+        for worker in ("one", "two"):
+            crowd.work(offer, posted, worker, honest(crowd.study), 400)
+        crowd.come_back(offer, posted, "late")
+        crowd.step(collect)
+        if crash:
+            approvals = iter(range(3))
+
+            def breaks(place: str) -> bool:
+                return place == crash and next(approvals, 0) == 2
+
+            assert not run(crowd.study, crowd.platform, judging.approve_all, 0, breaks)
+        for _ in range(2):
+            crowd.collect()
+        assert crowd.bill().spent_on == {"post": 4 * unit, "approve": unit}
+        crowd.step(judging.pay_bonuses)
+        crowd.step(lambda campaign: campaign.close())
+        bill = crowd.bill()
+        assert bill.states["approved"] == 3 and bill.spent_on["release"] == -2 * unit
+        assert bill.spent == bill.in_all == crowd.cents
