@@ -201,17 +201,24 @@ def _first(status: Status) -> NextStep:
     return NextStep(collecting(status), f"when raters have answered: {raters} can")
 
 
-def _find(status: Status, words: str) -> NextStep:
-    """Return the step that lets raters in: those whom the study names, or new ones. Reports show it: it has no name."""
+def _find(status: Status, words: str, end: str = "") -> NextStep:
+    """Return the step that lets raters in, or ends the campaign if all are in whom the study names and that is enough.
+
+    Reports show it: it has no name. `end` are words on what ends the campaign.
+    """
     people, invite = status.study.raters.people, status.command("users invite")
     annotators = status.stages["published"].annotators or 0
     if people is None:
         more = 1 if annotators else status.study.raters.per_pair
         names = [f"rater-{number}" for number in range(annotators + 1, annotators + more + 1)]
-        return NextStep(f"{invite} {' '.join(names)}", f"{words}; take other names if you like")
-    if annotators < len(people) or "users invite" not in status.ended:
-        return NextStep(invite, words)
-    return NextStep(invite, f"after you have added a person to raters.people in {status.study.file}: {words}")
+        return NextStep(f"{invite} {' '.join(names)}", f"{words}; take other names if you like{end}")
+    if annotators < len(people):
+        return NextStep(invite, f"{words}{end}")
+    add, groups, after = f"added a person to raters.people in {status.study.file}", status.undecided, _after(status)
+    if after and groups and all(group.lacks(status.study) or group.suffices(status.study) for group in groups):
+        first = f"verdicts need no more; or first, after you have {add}: {invite}"
+        return NextStep(after.command, f"{words}, and {first}")
+    return NextStep(invite, f"after you have {add}: {words}{end}")
 
 
 def _wait(status: Status) -> NextStep | None:
@@ -229,11 +236,10 @@ def _wait(status: Status) -> NextStep | None:
     once = not status.study.raters.blocks and status.stages["verdicts"].state == "not yet"
     after = _after(status)
     rest = after.command if after else "nothing is left to do"
-    end = f"when no more will come{', and only once' if once else ''}: {rest}"
+    end = f"; when no more will come{', and only once' if once else ''}: {rest}"
     if status.nobody_left:
-        words = f"{count(missing, 'answer')} to come, and the present raters have none left to give; {end}"
-        return _find(status, words)
-    words = f"when more of the {count(missing, 'answer')} that are open have come; {end}"
+        return _find(status, f"{count(missing, 'answer')} to come, which no present rater can give", end)
+    words = f"when more of the {count(missing, 'answer')} that are open have come{end}"
     return (_serve(status) if ARGILLA in status.sources else None) or NextStep(collecting(status), words)
 
 

@@ -98,27 +98,42 @@ class Ahead:
     fewest: int  #: of these the pairs of the transformation with the fewest
     awaited: int  #: answers that raters are still asked for
     anew: int = 0  #: answers that could be asked for again, since their raters are excluded
+    enough: int = 0  #: pairs of the transformation with the fewest that have enough answers already
 
     def lacks(self, study: Study) -> str:
         """Return the reachable and the needed number of pairs if the group can never be decided; else empty."""
-        least = max(study.acceptance.min_pairs, FEWEST if study.acceptance.by_interval else 0)
+        least = _least(study.acceptance)
         return f"{self.fewest} of {least}" if self.fewest < least else ""
+
+    def suffices(self, study: Study) -> bool:
+        """Return whether a verdict on the answers so far would have enough pairs."""
+        return self.enough >= _least(study.acceptance)
+
+
+def _least(rule: AcceptanceSpec) -> int:
+    """Return the fewest pairs that decide anything."""
+    return max(rule.min_pairs, FEWEST if rule.by_interval else 0)
 
 
 def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
     """Return the largest numbers that each group can reach; `pairs` has a row per pair of the sample.
 
     Its columns: transformation, pool, language, task_type, `counting` (answers), `asked` (that raters are still asked
-    for), `could` (whether enough count, or still could) and `most` (how many count, or could).
+    for), `enough` (whether enough count), `could` (whether enough count, or still could) and `most` (how many count, or
+    could).
     """
     key, groups = list(SCOPES[rule.scope]), []
     anew = (pairs["most"] - pairs["counting"] - pairs["asked"]).clip(lower=0)
     units = list(dict.fromkeys([*key, "transformation", "language"]))
-    sums = pairs.assign(anew=anew).groupby(units, sort=False, observed=True)[["could", "asked", "anew"]].sum()
+    sums = (
+        pairs.assign(anew=anew, enough=pairs["enough"] & pairs["could"])
+        .groupby(units, sort=False, observed=True)[["could", "asked", "anew", "enough"]]
+        .sum()
+    )
     for names, group in sums.reset_index().astype(dict.fromkeys(units, str)).groupby(key, sort=False):
         values = tuple(map(str, names))
         language = values[1] if len(key) > 1 else ", ".join(sorted(group["language"].unique()))
-        could = group.groupby("transformation", sort=False)["could"].sum()
+        could, enough = (group.groupby("transformation", sort=False)[name].sum() for name in ("could", "enough"))
         groups.append(
             Ahead(
                 key=values,
@@ -130,6 +145,7 @@ def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
                 fewest=int(could.min()),
                 awaited=int(group["asked"].sum()),
                 anew=int(group["anew"].sum()),
+                enough=int(enough.min()),
             )
         )
     return groups
@@ -141,7 +157,7 @@ def ahead_of_sample(pairs: Sequence[Pair], rule: AcceptanceSpec, raters_of: Call
     frame = pd.DataFrame([[getattr(pair, name) for name in names] for pair in pairs], columns=list(names))
     raters = frame["transformation"].map(raters_of) if len(frame) else pd.Series(dtype=int)
     could = raters >= rule.min_raters
-    return ahead(frame.assign(counting=0, asked=raters, most=raters, could=could), rule)
+    return ahead(frame.assign(counting=0, asked=raters, most=raters, could=could, enough=False), rule)
 
 
 def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool) -> list[str]:

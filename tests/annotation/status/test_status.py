@@ -14,10 +14,10 @@ from annotation.campaign.counting import by_pair
 from annotation.campaign.records import CampaignRecords
 from annotation.ratings.decisions import withdraw
 from annotation.records import Member
-from annotation.sampling.queues import in_order
+from annotation.sampling.queues import in_order, queues_of
 from annotation.sampling.sample import draw_sample
 from annotation.status.monitoring import pace_of
-from annotation.status.progress import Workload, by_rater, by_transformation, stages_of
+from annotation.status.progress import MEMBERS, Workload, by_rater, by_transformation, stages_of
 from annotation.status.status import Status, read_status
 from annotation.status.text import headline, next_step, status_text
 from annotation.verdicts.acceptance import accept
@@ -325,6 +325,50 @@ def test_agreement_so_far_is_irrcacs_over_all_ratings_that_count(generated: Stud
     assert found.loc["quality", "alpha"]["low"] < found.loc["quality", "alpha"]["high"] < 1
     text = status_text(status)
     assert "Agreement so far, with 95% intervals over pairs" in text and f"{ac2['value']:.2f} [" in text
+
+
+@pytest.mark.parametrize(
+    ("rule", "people", "command"),
+    [
+        ({"min_pairs": 20}, ("ada", "bo"), "accept"),  # on 23 pairs
+        ({"min_pairs": 24}, ("ada", "bo"), "users invite"),
+        ({"min_pairs": 20}, ("ada", "bo", "cy"), "users invite"),
+        ({"min_pairs": 20}, None, "users invite"),
+    ],
+)
+def test_after_a_discard_the_next_step_moves_on(
+    generated: Study, rule: dict[str, int], people: tuple[str, ...] | None, command: str
+) -> None:
+    """Both raters are through with all pairs, and one of them discarded one: nobody present can give its answer."""
+    study = judged_by(generated, **rule, min_raters=2)
+    raters_asked = study.raters.model_copy(update={"per_pair": 2, "people": people, "simulated": ()})
+    sample = study.sample.model_copy(update={"controls": 0, "repeats": 0})
+    study = study.model_copy(update={"raters": raters_asked, "sample": sample})
+    draw_sample(study)
+    give(study, "ab")
+    rows = CampaignRecords(study).all_ratings
+    rows.loc[(rows["pair_id"] == rows["pair_id"][0]) & (rows["rater_id"] == "b"), "status"] = "discarded"
+    rows = rows.assign(source="argilla")
+    Manifest.of(study).write_table("ratings.parquet", [Rating(**row) for row in rows.to_dict("records")], Rating)
+    with stage(study, "publish", [study.folder / "pairs.parquet"], settings={"annotators": 2}):
+        pass
+    read = CampaignRecords(study)
+    datasets = {queue.dataset(study.name) for queue in queues_of(read.shown)}
+    members = [Member(dataset=name, rater_id=rater, simulated=False) for name in datasets for rater in "ab"]
+    Manifest.of(study).write_models(MEMBERS.name, members)
+    noted(study, "collect", ["pairs.parquet"], ["ratings.parquet"])
+    status, following = at(study)
+    assert sum(status.progress["open"]) == 1 and status.nobody_left
+    assert following.startswith(f"{MAIN} {command} {ARGUMENTS}") and "1 answer to come" in following
+    edit = f"after you have added a person to raters.people in {study.file}" in following
+    assert edit == (people is not None and len(people) == 2)
+    if command == "accept":
+        accept(study)
+        assert at(study)[1] != following
+    elif not edit:  # one more is let in, who can answer all
+        with stage(study, "users invite", settings={"annotators": 3}):
+            pass
+        assert at(study)[1].startswith(f"{MAIN} collect {ARGUMENTS}")
 
 
 def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
