@@ -80,7 +80,7 @@ def _make(status: Status) -> NextStep | None:
 def _draw(status: Status) -> NextStep | None:
     """Return the next step towards the study's sample; None if it is drawn."""
     stage, sample = status.stages["sample"], status.command("sample")
-    extend = f"{sample} --extend {shlex.quote(stage.note.partition(': ')[2])}"
+    extend = f"{sample} --extend {shlex.quote(stage.reason)}"
     if stage.state == "not yet":
         planned = "plan" in status.ended or "plan" in status.study.judging.refusals
         words = "shows how many pairs and raters are needed; change `sample` and `raters` in the study as you like"
@@ -92,7 +92,7 @@ def _draw(status: Status) -> NextStep | None:
     if stage.state == "stale" and not status.begun:
         remade = status.mismatch and status.study.judging.transforms
         return NextStep(status.command("generate"), f"then {sample}") if remade else NextStep(sample)
-    if "other settings" in stage.note:
+    if stage.reason:
         return NextStep(extend, "adds the pairs that the study asks for now; or undo the change of the sample")
     return None
 

@@ -163,6 +163,7 @@ class Stage:
     state: State
     at: datetime | None = None  #: when it ended last, UTC; None if unknown
     note: str = ""  #: why it is stale, or how far it is
+    reason: str = ""  #: of a sample: why it grows, by whoever extended it, or the settings that changed
     wanted: bool = True  #: whether the study has such a stage; one that it has not is done
     annotators: int | None = None  #: how many annotators may see what was published; None if unknown
     admitted_at: datetime | None = None  #: when these were counted
@@ -248,12 +249,9 @@ class _StageHistory:
         """Return the stage of the sample: stale if it is no longer the study's."""
         stage = self.stage("sample", self.study.folder / "pairs.parquet", "sample")
         if cut_off := [wave for wave in records.waves[-1:] if not is_complete(records, wave)]:
-            return Stage(
-                "sample",
-                "under way",
-                stage.at,
-                f"its extension to wave {cut_off[0].number} was interrupted: {cut_off[0].reason}",
-            )
+            (wave,) = cut_off
+            note = f"its extension to wave {wave.number} was interrupted: {wave.reason}"
+            return Stage("sample", "under way", stage.at, note, wave.reason)
         if mismatched:
             judging = self.study.judging
             note = "made by another generator or other prompts than the study's"
@@ -263,7 +261,8 @@ class _StageHistory:
             sample_settings(self.study.sample, self.study.judging, self.study.raters.blocks),
         )
         if stage.state == "done" and changed_settings:
-            return Stage("sample", "stale", stage.at, f"drawn with other settings: {'; '.join(changed_settings)}")
+            changed = "; ".join(changed_settings)
+            return Stage("sample", "stale", stage.at, f"drawn with other settings: {changed}", changed)
         return stage
 
     def published(self, ratings: pd.DataFrame) -> Stage:
