@@ -21,6 +21,7 @@ from annotation.campaign.counting import excluded_raters
 from annotation.campaign.names import is_pseudonym, pseudonym_key, worker_pseudonym
 from annotation.campaign.offering import (
     LEDGER,
+    REHEARSED,
     CampaignName,
     Mode,
     alone,
@@ -34,7 +35,7 @@ from annotation.campaign.records import CampaignRecords, collected_files, shown_
 from annotation.crowd import collecting, judging, pay, summary
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.ledger import Ledger, refuse_lost_campaign
-from annotation.crowd.platform import Opening, RefusedError, first_campaign, platform_class
+from annotation.crowd.platform import Opening, RefusedError, crowd_of, platform_class
 from annotation.crowd.prolific.workspaces import read_refused, release
 from annotation.crowd.rehearsal import REHEARSAL_FILE
 from annotation.options import CampaignOptions
@@ -203,7 +204,10 @@ def campaign_name(records: CampaignRecords, options: CrowdOptions) -> CampaignNa
             raise StudyError(
                 f"{study.name} {has}, but a {begun_mode} one; add --{begun_mode} to use it, or --platform to rehearse"
             )
-        raise StudyError(f"{study.name} {has}; name the platform: --platform {' or --platform '.join(PLATFORMS)}")
+        begin = "" if begun else f"; `{REHEARSED.command(study, 'plan')}` begins a rehearsal, without people or money"
+        raise StudyError(
+            f"{study.name} {has}; name the platform: --platform {' or --platform '.join(PLATFORMS)}{begin}"
+        )
     return here[0]
 
 
@@ -220,7 +224,7 @@ def show_plan(*, options: CrowdOptions, pilot: _Number = 0) -> StudyOptions:
     records = Evidence(study)
     campaign = campaign_name(records, options)
     refuse_incomplete(records, campaign, launching=False)
-    with stage(study, "crowd plan"):
+    with stage(study, "crowd plan", settings={"campaign": str(campaign)}):
         print(summary.plan_text(records, campaign, pilot))
     groups = ahead_of_sample(records.pairs, study.acceptance, study.raters_of)
     print(campaign.marked(size_line(groups, study.called.item, study.acceptance)))
@@ -282,7 +286,7 @@ def launch_batches(
     return options
 
 
-def show_campaign(*, options: CrowdOptions) -> None:
+def show_campaign(*, options: CrowdOptions) -> StudyOptions | None:
     """Show the state of the campaign, and who was refused in another browser.
 
     Example: plumbline crowd status --study studies/mine.yaml
@@ -291,8 +295,10 @@ def show_campaign(*, options: CrowdOptions) -> None:
     summaries = summary.read_summaries(Evidence(study))
     if not summaries:
         refuse_lost_campaign(CampaignRecords(study), "live")
-        print(f"{study.name}: no crowd campaign yet; see `{first_campaign(study).command(study, 'plan')}`")
-    print(*map(summary.summary_text, summaries), sep="\n\n", end="\n" if summaries else "")
+        crowd_of(study)
+        print(f"{study.name}: no crowd campaign yet")
+        return options
+    print(*map(summary.summary_text, summaries), sep="\n\n")
     for (refusing, worker), at in read_refused(options.home, study.name).items():
         data = f" --data {shlex.quote(str(options.home.path))}" if options.home != Home() else ""
         line = (
@@ -300,6 +306,7 @@ def show_campaign(*, options: CrowdOptions) -> None:
             f" asks to go on in another one: {refusing.command(study, f'release {worker}')}{data}"
         )
         print(refusing.marked(line))
+    return None
 
 
 def release_worker(participant: str, /, *, options: CrowdOptions) -> None:

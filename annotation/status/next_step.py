@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from annotation.campaign.offering import LEDGER, ledgers
+from annotation.campaign.offering import LEDGER, REHEARSED, CampaignName, ledgers
 from annotation.records import NO_REASON
 from annotation.status.progress import DASHBOARD, PEOPLE_REPORT, REHEARSING, Stage
 from annotation.status.status import Status
@@ -118,7 +118,11 @@ def _ask_crowd(status: Status) -> NextStep | None:
     if status.to_launch is None:
         return None
     campaign, cents = status.to_launch
-    if not status.begun and "crowd plan" not in status.ended:
+    planned = status.manifest.get("stages", {}).get("crowd plan", {}).get("settings") or {}
+    if not status.begun and campaign.made_up and "collect" in status.ended:  # it was rehearsed, and taken out
+        live = CampaignName("prolific", "live")
+        return NextStep(status.command(live.words("plan")), _go_live(status))
+    if not status.begun and planned.get("campaign") != str(campaign):
         people = f"; or, to ask people of your own: {status.command('publish')}"
         return NextStep(status.command(campaign.words("plan")), f"shows batches, pay and fees{people}")
     if campaign.mode == "live" and campaign.platform != "mturk" and (step := _serve(status)):
@@ -126,6 +130,14 @@ def _ask_crowd(status: Status) -> NextStep | None:
     limit = f" --max-cost {math.ceil(cents / 100)}" if campaign.spends else ""
     who = "a made-up crowd, for practice" if campaign.made_up else f"workers ({campaign.label})"
     return NextStep(status.command(f"{campaign.words('launch')}{limit}"), f"offers places to {who}")
+
+
+def _go_live(status: Status) -> str:
+    """Return what a person does to ask real workers after a rehearsal."""
+    platform = "" if status.study.crowd and status.study.crowd.platform else "name crowd.platform in the study; "
+    return (
+        f"to ask real workers: {platform}`crowd plan --live` lists the settings and keys that are missing, and the cost"
+    )
 
 
 def _invite(status: Status) -> NextStep | None:
@@ -281,8 +293,13 @@ def _last(status: Status) -> Iterator[NextStep]:
         yield NextStep(status.command(status.to_close), "ends the crowd's campaign: nobody new can begin")
     if status.pages["sheet"].state != "done":
         yield NextStep(status.command("sheet"), "documents the evaluation: HEDS, ARR's checklist, a datasheet")
+    rehearsed = REHEARSED in ledgers(status.study.scratch / LEDGER)
+    forget = status.command(REHEARSED.words("close --forget"))
     if status.pages[DASHBOARD].state != "done":
-        yield NextStep(status.command(DASHBOARD), f"shows everything in a browser, until Ctrl-C; {_nothing(status)}")
+        end = f"then {forget}" if rehearsed else _nothing(status)
+        yield NextStep(status.command(DASHBOARD), f"shows everything in a browser, until Ctrl-C; {end}")
+    if rehearsed:
+        yield NextStep(forget, f"takes the rehearsal out of the study; then, {_go_live(status)}")
 
 
 def _missing(status: Status) -> int:

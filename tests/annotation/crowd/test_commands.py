@@ -62,7 +62,7 @@ def test_a_campaign_by_commands_alone(
         pass
     before = status_text(read_status(Evidence(study), datetime.now(UTC)))
     assert f"Next: plumbline crowd plan --platform rehearsal {study.arguments}\n" in before
-    assert crowd(study, "status")[1].endswith(f"see `plumbline crowd plan --platform rehearsal {study.arguments}`\n")
+    assert f"Next: plumbline crowd plan --platform rehearsal {study.arguments}" in crowd(study, "status")[1]
     code, plan, _ = crowd(study, "plan", "--platform", "mturk", "--live")
     # 4 paraphrases and 2 controls at $0.20; 20% of $1.20 for each of two workers are $0.48
     assert code == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,15 @@ from annotation.crowd.rehearsal import MadeUpCrowd, worker_of
 from annotation.crowd.summary import read_summaries
 from annotation.export import export
 from annotation.human.order import pages_shown
+from annotation.preview import write_preview
 from annotation.report.page import write_report
+from annotation.status.next_step import next_step
 from annotation.status.progress import stages_of
+from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import DataError, StudyError
-from plumbline.manifest import Manifest
+from plumbline.manifest import Manifest, stage
 from plumbline.study import Study
 from tests.annotation.campaigns import SYSTEMS, Make, systems
 from tests.annotation.crowd import campaigns
@@ -110,6 +114,24 @@ def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(variant: M
     rows = pd.read_csv(report.with_name("crowd_campaigns.csv"))
     assert rows["Platform"].to_list() == ["REHEARSAL, a made-up crowd"]
     assert set(pd.read_csv(export(study) / "ratings.csv")["source"]) == {"REHEARSAL"}
+
+
+def test_after_a_rehearsal_the_next_step_is_real_workers(variant: Make, crowd: Crowd) -> None:  # noqa: F811
+    """The rehearsal's plan is none of theirs, and they are not asked before the study names their platform."""
+    study = drawn(variant)
+    with stage(study, "preview", [], [write_preview(study)]):
+        pass
+    first = crowd(study, "status")[1]
+    assert f"Next: plumbline crowd plan --platform rehearsal {study.arguments}" in first
+    assert "Next: plumbline crowd launch --platform rehearsal" in crowd(study, "plan", *PLAY[:2])[1]
+    assert [crowd(study, *words)[0] for words in (("launch", *PLAY), ("collect",), ("close",))] == [0, 0, 0]
+    after = crowd(study, "close", *PLAY[:2], "--forget")[1]
+    assert f"Next: plumbline crowd plan --platform prolific --live {study.arguments}" in after
+    assert "name crowd.platform in the study" in after and not read_summaries(Evidence(study))
+    assert study.crowd is not None
+    named = study.model_copy(update={"crowd": study.crowd.model_copy(update={"platform": "link"})})
+    following = next_step(read_status(Evidence(named), datetime.now(UTC)))
+    assert following.command == f"plumbline crowd plan --platform link --live {study.arguments}"
 
 
 def test_a_fee_that_is_left_out_is_said(variant: Make, crowd: Crowd) -> None:  # noqa: F811
