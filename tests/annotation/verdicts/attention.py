@@ -1,6 +1,6 @@
 """Made-up raters who read, and some who do not: how often a verdict on their ratings waits for a look at them.
 
-`python -m tests.annotation.verdicts.attention` prints the table in docs/method/verdicts.md.
+`python -m tests.annotation.verdicts.attention` prints the table in docs/decisions/0005-verdicts.md.
 """
 
 from __future__ import annotations

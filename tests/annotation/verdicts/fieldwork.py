@@ -244,7 +244,7 @@ def of_the_worse_language(number: int, *, varied: bool, raters: bool, t_alone: b
 
 
 def rows() -> Iterator[str]:
-    """A row of the table in docs/method/verdicts.md for each way and interval."""
+    """A row of the table in docs/decisions/0005-verdicts.md for each way and interval."""
     number = 20_000
     for raters in (False, True):
         worse = [of_the_worse_language(number, varied=varied, raters=raters) for varied in (False, True)]

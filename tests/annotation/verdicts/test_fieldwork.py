@@ -23,7 +23,7 @@ from tests.annotation.verdicts.fieldwork import (
 )
 from tests.scale import FULL, scaled
 
-MOST = 0.03  # of campaigns whose lower end is above the mean; docs/method/verdicts.md has what was measured
+MOST = 0.03  # of campaigns whose lower end is above the mean; docs/decisions/0005-verdicts.md has what was measured
 
 
 def noise(share: float, number: int) -> float:
