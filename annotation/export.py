@@ -33,6 +33,7 @@ from plumbline.records import SOURCES, Pair, Rating, Record
 from plumbline.resources import missing_package
 from plumbline.statistics.agreement import number_of_raters
 from plumbline.study import Study
+from plumbline.study.subject import ItemNames
 from plumbline.words import readable
 
 FOLDER = "export"
@@ -96,8 +97,8 @@ def export(study: Study, *, form: FormName = "csv", licence: str = "", words: bo
         "columns": shlex.quote(",".join(f"{name}={name}" for name in names)),
         "tables": {
             "answers": {str(name): (titles | _OF_ANSWERS)[str(name)] for name in answers},
-            "ratings": _meanings(ratings, Rating),
-            "pairs": _meanings(pairs, Pair),
+            "ratings": _meanings(ratings, Rating, study.called),
+            "pairs": _meanings(pairs, Pair, study.called),
         },
     }
     tables = {"answers": answers, "ratings": ratings, "pairs": pairs}
@@ -212,6 +213,7 @@ def _answers(ratings: pd.DataFrame, questions: Sequence[Question], *, words: boo
     return wide.reset_index().rename(columns={"pair_id": "pair", "rater_id": "rater"})
 
 
-def _meanings(frame: pd.DataFrame, record: type[Record]) -> dict[str, str]:
+def _meanings(frame: pd.DataFrame, record: type[Record], called: ItemNames) -> dict[str, str]:
     meanings = {name: field.description or "" for name, field in record.model_fields.items()} | _MORE
+    meanings["transformation"] = f"the {called.item}'s {called.judged}"
     return {str(name): meanings[str(name)] for name in frame}

@@ -32,6 +32,7 @@ from annotation.verdicts.tables import SIMULATED, display
 from plumbline import cli
 from plumbline.exhibits.table import number
 from plumbline.scales import is_fine, nearest_points
+from plumbline.study.subject import PAIRS, ItemNames
 
 FOLDER = "judge_check"
 
@@ -161,15 +162,16 @@ def _recorded(judges: Sequence[str]) -> list[str]:
     return [f"Judges whose answers come from a file: {', '.join(judges)}"] if judges else []
 
 
-def check_text(name: str, checked: JudgeCheck) -> str:
-    """Return the tables of a study called `name`, doubts first."""
+def check_text(name: str, checked: JudgeCheck, called: ItemNames = PAIRS) -> str:
+    """Return the tables of a study called `name`, doubts first, in its words for what is judged."""
     parts = [f"Judges of study {name}", *_recorded(checked.recorded)]
     if checked.simulated:
         parts.append(SIMULATED)
     parts.append(PEOPLE_DECIDE)
     for table, (title, headings) in _SHOWN.items():
         if (frame := checked.tables.get(table)) is not None:
-            parts.append(f"\n{title}\n\n{text_of(printed(frame, headings))}")
+            shown = printed(frame, headings).rename(columns={"Transformation": called.judged.capitalize()})
+            parts.append(f"\n{title}\n\n{text_of(shown)}")
     far = len(checked.tables.get("far", ()))
     parts.append(f"\nRatings more than 2 points from the judges, for a person to check: {far} ({FOLDER}/far.csv)")
     return "\n".join(parts)

@@ -185,7 +185,7 @@ def check_judges(
     with stage(study, "judge check", [*files, study.judgements], [folder]):
         checked = check.check(Evidence.whole(study), epsilon)
         write_files(folder, {f"{name}.csv": csv_bytes(table) for name, table in checked.tables.items()})
-    print(f"{check.check_text(study.name, checked)}\nall tables -> {folder}")
+    print(f"{check.check_text(study.name, checked, study.called)}\nall tables -> {folder}")
     return options
 
 

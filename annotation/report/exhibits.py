@@ -50,7 +50,7 @@ def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
 
 def table_two_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return HTEB's Table 2."""
-    return tables.table_two_exhibit(material.groups)
+    return tables.table_two_exhibit(material.groups, material.study.called)
 
 
 def systems_exhibit(material: CampaignMaterial) -> Exhibit:

@@ -82,6 +82,7 @@ def methods_facts(material: CampaignMaterial) -> dict[str, Any]:
         "study": study,
         "judging": judging,
         "judged": study.called.judged,
+        "group_words": f"{study.called.judged}s" if judging.transforms else judging.group_words,
         "item": study.called.item,
         "an_item": study.called.an_item,
         "known": study.called.known,
@@ -211,7 +212,7 @@ def _maker_facts(material: CampaignMaterial) -> dict[str, Any]:
     makers = {(verdict.origin.model, verdict.origin.generator_hash) for verdict in generated}
     prompts = {display(v.transformation, pooled=False).lower(): v.origin.prompt_hash[:8] for v in generated}
     names = dict.fromkeys(verdict.transformation for verdict in material.verdicts)
-    new = [name for name in names if name in kinds and name not in EIGHT]
+    new = [name for name in names if name in kinds and name not in EIGHT and not kinds[name].queue]
     return {
         "generators": sorted(model for model, _ in makers),
         # The study may name another generator by now, whose settings are not those of the outputs.

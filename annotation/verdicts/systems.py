@@ -311,6 +311,8 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     notes = [
         f"differences of means over the originals that both have ratings for, {by_test(done)}; p is corrected by Holm"
         " for all differences of a question",
+        "a mean's interval, among the verdicts, is by another rule than a difference's: that two intervals of means"
+        " overlap does not say that the two are alike",
         *_lower_note(done),
         *([_AFTER_BLOCKS] if done.looks else []),
         *reasons(places_of(done.differences) + ", " + systems, done.differences["reason"]),

@@ -119,12 +119,19 @@ def _ends(column: str, estimate: Estimate) -> dict[str, object]:
     return {column: estimate.value, f"{column}_low": estimate.low, f"{column}_high": estimate.high}
 
 
-def table_two_exhibit(groups: Sequence[Group]) -> Exhibit:
+def _levels(groups: Iterable[Group], called: ItemNames) -> list[tuple[str, Group]]:
+    """Return groups with their levels for people. Only transformations have axes; elsewhere one would repeat all."""
+    if called == PAIRS:
+        return [(group.level, group) for group in groups]
+    return [({"pool": called.judged}.get(group.level, group.level), group) for group in groups if group.level != "axis"]
+
+
+def table_two_exhibit(groups: Sequence[Group], called: ItemNames = PAIRS) -> Exhibit:
     """Return HTEB's Table 2: a row for each axis, pool and language, and one for all."""
     full, rows = [], []
-    for group in groups:
+    for level, group in _levels(groups, called):
         cells: dict[str, object] = {"level": group.level, "name": group.name, "axis": group.axis}
-        row = {"Of": group.level, "Name": group_name(group)}
+        row = {"Of": level, "Name": group_name(group)}
         for summary in rated(group.questions):
             question = summary.question.capitalize()
             row[f"{question} mean ± SD"] = f"{number(summary.mean)} ± {number(summary.sd)}"
@@ -134,18 +141,18 @@ def table_two_exhibit(groups: Sequence[Group]) -> Exhibit:
             cells |= _cells(summary) | {f"{summary.question}_{name}": value for name, value in numbers.items()}
         full.append(cells | {"simulated": group.simulated})
         rows.append(row)
-    caption = "Ratings and agreement (HTEB, Table 2); n counts single ratings"
+    caption = f"Ratings and agreement{' (HTEB, Table 2)' if called == PAIRS else ''}; n counts single ratings"
     return Exhibit("table_2", caption, pd.DataFrame(full), pd.DataFrame(rows).fillna("–"))
 
 
 def agreement_exhibit(groups: Sequence[Group], called: ItemNames = PAIRS) -> Exhibit:
     """Return every coefficient of agreement with its interval; notes say why numbers are missing."""
-    full, rows = [], []
+    full, rows, shown = [], [], _levels(groups, called)
     missing: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for group in groups:
+    for level, group in shown:
         for summary in rated(group.questions):
             cells: dict[str, object] = {"level": group.level, "name": group.name, "question": summary.question}
-            row = {"Of": group.level, "Name": group_name(group), "Question": summary.question}
+            row = {"Of": level, "Name": group_name(group), "Question": summary.question}
             reasons = defaultdict[str, list[str]](list)
             for name, title in COEFFICIENTS.items():
                 estimate: Estimate = getattr(summary, name)
@@ -157,7 +164,7 @@ def agreement_exhibit(groups: Sequence[Group], called: ItemNames = PAIRS) -> Exh
             full.append(cells)
             rows.append({**row, AT_LEAST: at_least(summary)})
     notes = tuple(
-        f"{question}, {', '.join(titles)}, {'all rows' if len(names) == len(groups) else ', '.join(names)}: {reason}"
+        f"{question}, {', '.join(titles)}, {'all rows' if len(names) == len(shown) else ', '.join(names)}: {reason}"
         for (reason, question, titles), names in missing.items()
         if reason
     )
@@ -167,10 +174,11 @@ def agreement_exhibit(groups: Sequence[Group], called: ItemNames = PAIRS) -> Exh
 
 def labels_exhibit(groups: Sequence[Group], called: ItemNames = PAIRS) -> Exhibit:
     """Return labels' shares, ranks and agreement; texts are only counted. Empty if all questions have scales."""
-    full = label_table(groups)
+    levels = {group.level: level for level, group in _levels(groups, called)}
+    full = label_table([group for group in groups if group.level in levels])
     printed = pd.DataFrame(
         {
-            "Of": row["level"],
+            "Of": levels[row["level"]],
             "Name": language_name(row["name"]) if row["level"] == "language" else display(row["name"]),
             "Question": row["question"],
             "Label": row["label"] or "all",
@@ -190,7 +198,7 @@ def agreement_text(groups: Sequence[Group], called: ItemNames = PAIRS) -> str:
     if not groups:
         return "no ratings that count"
     rates = any(rated(group.questions) for group in groups)
-    tables = [table_two_exhibit(groups), agreement_exhibit(groups, called)] if rates else []
+    tables = [table_two_exhibit(groups, called), agreement_exhibit(groups, called)] if rates else []
     labels = labels_exhibit([group for group in groups if group.level in ("pool", "overall")], called)
     texts = [table.text() for table in (*tables, *([labels] if len(labels.frame) else []))]
     return "\n\n".join([*texts, *([SIMULATED] if any(group.simulated for group in groups) else [])])

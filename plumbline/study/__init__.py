@@ -246,8 +246,11 @@ class Study(StudyPart):
 
     @property
     def called(self) -> ItemNames:
-        """The names for people of the study's units and items."""
-        return self.judging.names
+        """The names for people of the study's units and items: transformations that all share a queue are systems."""
+        names, kinds = self.judging.names, self.kinds.values()
+        return (
+            names._replace(judged="system") if self.judging.transforms and all(kind.queue for kind in kinds) else names
+        )
 
     @property
     def arguments(self) -> str:

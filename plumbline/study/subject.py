@@ -100,7 +100,7 @@ class ItemNames(NamedTuple):
     @property
     def known(self) -> str:
         """The name of items with a right answer, which check raters: `controls` among pairs, else `known items`."""
-        return "controls" if self == PAIRS else "known items"
+        return "controls" if self.item == PAIRS.item else "known items"
 
 
 PAIRS = ItemNames("transformation", "pair")
@@ -212,7 +212,6 @@ class PairSubject(Subject):
 
     kind: Literal["pairs"] = "pairs"
     names = PAIRS
-    group_words = "transformations"
     sources = "outputs"
     failed = "outputs that failed"
     transforms = True

@@ -67,7 +67,7 @@ def _verdicts(reader: CampaignReader) -> None:
     verdicts = reader.verdicts()
     decided = reader.table(exhibits.verdicts_exhibit)
     heading("Decisions")
-    used = "A group is accepted" if reader.study.subject else "A transformation is used only"
+    used = f"A {reader.study.called.judged} is {'accepted' if reader.study.subject else 'used only'}"
     note = unchecked(verdicts)
     st.caption(f"{used} if {_rule(verdicts[0])}.{f' {note}' if note else ''} {P_IS}{_limits(reader)}")
     marked = decided.printed.assign(Decision=decided.printed["Decision"].map(DECISIONS))
@@ -110,9 +110,10 @@ def _shares(reader: CampaignReader, scale: Sequence[float], question: str) -> No
 
 
 def _agreement(reader: CampaignReader) -> None:
-    heading("Ratings and agreement (HTEB, Table 2)")
+    table = reader.table(exhibits.table_two_exhibit)
+    heading(table.caption.partition(";")[0])
     st.caption("n counts single ratings. AC2 (Gwet's, with ordinal weights): 1 is complete agreement, 0 chance.")
-    exhibit(reader.name, reader.table(exhibits.table_two_exhibit), captioned=False)
+    exhibit(reader.name, table, captioned=False)
 
 
 def _side_by_side(reader: CampaignReader) -> None:

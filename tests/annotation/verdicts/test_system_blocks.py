@@ -25,6 +25,7 @@ from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence, write_looks
 from annotation.verdicts.systems import _shared_blocks, answers, differences_exhibit
+from annotation.verdicts.tables import table_two_exhibit
 from generation.production import generate
 from plumbline.statistics.group_sequential import error_reached, spent
 from plumbline.statistics.paired import holm
@@ -113,6 +114,9 @@ def test_systems_of_two_queues_have_ranks_and_a_best_one_in_each(variant: Make, 
     assert dict(zip(best["system"], best["queue"], strict=True)) == {"ours": "first", "third": "second"}
     quality = [sentence for sentence in answers(found) if "quality" in sentence]
     assert [sentence.split(" has the best ")[0] for sentence in quality] == ["Ours", "Third"]
+    printed = table_two_exhibit(accept(study).groups, study.called).printed
+    assert list(printed["Of"]) == ["system"] * 4 + ["overall"]  # an axis would repeat all
+    assert study.called.known == "controls"
 
 
 def test_blocks_go_on_for_systems_that_are_not_told_apart(variant: Make, tmp_path: Path) -> None:
