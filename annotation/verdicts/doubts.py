@@ -193,10 +193,10 @@ def _thin(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
         of = drawn[tuple(getattr(verdict, name) for name in SCOPES[evidence.study.acceptance.scope])]
         half = 0 if verdict.result.blocks else of / 2  # blocks are made to decide on few of those drawn
         if verdict.decision != "undecided" and (verdict.n_pairs < FEW_PAIRS or verdict.n_pairs < half):
-            few.append(f"{_name(verdict)} ({verdict.n_pairs} of {of})")
+            few.append(f"{_name(verdict)}, {verdict.n_pairs} of the {of} drawn")
     if few:
-        items = f"{evidence.study.called.item}s"
-        yield f"decided on fewer than {FEW_PAIRS} {items}, or on less than half of those drawn: {_some(few)}"
+        limit = f"fewer than {FEW_PAIRS}, or less than half of the sample"
+        yield f"verdicts that rest on few {evidence.study.called.item}s ({limit}): {_some(few)}"
 
 
 def _close(item: str, verdicts: Sequence[Verdict]) -> Iterator[str]:

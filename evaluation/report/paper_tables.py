@@ -259,8 +259,8 @@ def against_baseline(results: PaperResults, baseline: str, *, pooled: bool) -> E
     frame = baseline_table(results.scores, baseline, seed=results.seed if pooled else None)
     unit = "over pairs of data set and run, bootstrap interval" if pooled else "over data sets, runs averaged first"
     caption = (
-        f"{baseline} against each model: Hodges-Lehmann shift in points (a negative shift favours the model of the row)"
-        f" {unit}"
+        f"{baseline} against each model: Hodges-Lehmann shift in points, {baseline} minus the row's model (below 0"
+        f" the row's model is better), {unit}"
     )
     name = "baseline_runs" if pooled else "baseline_averages"
     columns = {"Model": "model", **_SHIFT, **_TEST}

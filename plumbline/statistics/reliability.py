@@ -93,7 +93,9 @@ def icc(
         return _one_way(checked, n_items, mean=form.endswith("k"))
     table = checked.pivot_table(index="pair_id", columns="rater_id", values="value").to_numpy(np.float64)
     if np.isnan(table).any():
-        return Estimate.undefined("not every rater rated every item; form 1 does not need that", n_items)
+        return Estimate.undefined(
+            "ICC(2) and ICC(3) need a rating of each item by each rater, and some are missing; ICC(1) does not", n_items
+        )
     return _two_way(table, form)
 
 
