@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from generation.datasets.tables import read_frame, row_number
+from generation.datasets.tables import read_frame, row_of
 from plumbline.errors import DataError, nearest
 from plumbline.identity import identity
 from plumbline.manifest import StudyRecords
@@ -92,7 +92,7 @@ def numbers_of(frame: pd.DataFrame, name: str, path: Path) -> Floats:
     invalid = ~np.isfinite(values) & ~empty.to_numpy(bool)
     if invalid.any():
         row = int(invalid.argmax())
-        raise DataError(f"{path}: row {row_number(row)}, field {name!r} is not a number: {cells.iloc[row]!r}")
+        raise DataError(f"{row_of(path, row)}, field {name!r} is not a number: {cells.iloc[row]!r}")
     return values
 
 
@@ -159,7 +159,7 @@ def checked_scores(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
 def _refuse(faulty: Any, path: Path, reason: Callable[[int], str] | str) -> None:
     """Raise DataError for the first faulty row; `reason`, which may depend on its position, follows its number."""
     for row in np.flatnonzero(faulty)[:1].tolist():
-        raise DataError(f"{path}: row {row_number(row)}{reason if isinstance(reason, str) else reason(row)}")
+        raise DataError(f"{row_of(path, row)}{reason if isinstance(reason, str) else reason(row)}")
 
 
 def _refuse_unknown(column: pd.Series, allowed: Sequence[str], path: Path) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 
 from pydantic import Field
 
-from generation.datasets.tables import read_frame, row_number, unpacked_list
+from generation.datasets.loading import iter_datasets, refuse_missing_files
+from generation.datasets.tables import read_frame, row_of, unpacked_list
 from generation.hteb import published_outputs
 from plumbline.errors import DataError, StudyError, read_each
 from plumbline.journal import record_lines
@@ -120,7 +121,7 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
         index, text, output = row
         unpacked = unpacked_list(output) if number else output
         texts = unpacked if isinstance(unpacked, list) else [output]
-        location = f"{path}: row {row_number(index)}"
+        location = row_of(path, index)
         if invalid := [cell for cell in (text, *texts) if not isinstance(cell, str)]:
             raise DataError(f"{location} holds {invalid[0]!r:.60}, which is not text; correct it")
         of_text = several.setdefault(nfc(text), {})

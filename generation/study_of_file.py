@@ -19,7 +19,7 @@ from cyclopts import Parameter
 
 from generation.datasets.loading import iter_datasets, languages_in
 from generation.datasets.local import languages_of_rows
-from generation.datasets.tables import encoding_remark, read_frame, row_number, unpacked_list
+from generation.datasets.tables import encoding_remark, read_frame, row_of, unpacked_list
 from generation.flags import language_of
 from generation.recordings import load_outputs, outputs_path
 from plumbline.cli import Named, StudyOptions, reads
@@ -420,7 +420,7 @@ def _refuse_second_outputs(frame: pd.DataFrame, text: str, outputs: Sequence[str
         if (twice := different.duplicated(text)).any():
             row = different[twice].iloc[0]
             raise DataError(
-                f"{path}: row {row_number(row.name)} has a second {column!r} for {row[text][:60]!r}; keep only one, or"
+                f"{row_of(path, row.name)} has a second {column!r} for {row[text][:60]!r}; keep only one, or"
                 " add a column `system` that says who made each"
             )
 
@@ -446,11 +446,11 @@ def _by_system(frame: pd.DataFrame, guessed: Guess, path: Path) -> pd.DataFrame:
     for name in (text, guessed.system):
         filled = frame[name].map(lambda word: bool(pd.notna(word)) and shows(str(word)))
         if not filled.all():
-            raise DataError(f"{path}: row {row_number(filled.idxmin())} has no {name!r}; add it, or remove the row")
+            raise DataError(f"{row_of(path, filled.idxmin())} has no {name!r}; add it, or remove the row")
     if (twice := frame.duplicated([text, guessed.system])).any():
         row = frame[twice].iloc[0]
         raise DataError(
-            f"{path}: row {row_number(row.name)} has a second output of {row[guessed.system]!r} for {row[text][:60]!r};"
+            f"{row_of(path, row.name)} has a second output of {row[guessed.system]!r} for {row[text][:60]!r};"
             " keep only one"
         )
     columns = [name for name in frame if name in guessed.columns.values() and name != output]

@@ -19,7 +19,7 @@ from annotation.human.types import DrawnItem
 from annotation.questions.question import Question
 from generation.datasets.dataset import DatasetItem, items_of
 from generation.datasets.loading import iter_datasets
-from generation.datasets.tables import read_frame, row_number
+from generation.datasets.tables import read_frame, row_of
 from plumbline.errors import DataError, StudyError, nearest, read_each
 from plumbline.fields import Kind, Value, fields_json, kind_of, messages, plain
 from plumbline.identity import identity
@@ -154,7 +154,7 @@ class RowReader(ItemReader):
         frame, right = self._frame(), dict[str, Any]()
 
         def read(row: tuple[Any, dict[Any, Any]]) -> SubjectItem:
-            location = f"{self._path}: row {row_number(row[0])}"
+            location = row_of(self._path, row[0])
             item = self._item(location, row[1])
             if item.expected and right.setdefault(item.key, item.expected) != item.expected:
                 raise DataError(f"{location}: the same text has other right answers in an earlier row; keep one")

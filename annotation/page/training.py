@@ -23,7 +23,7 @@ from annotation.questions.entries import ENGLISH, worded
 from annotation.questions.question import Question
 from annotation.questions.wordings import packaged, words_in
 from annotation.sampling.queues import Queue
-from generation.datasets.tables import read_frame, row_number
+from generation.datasets.tables import read_frame, row_of
 from plumbline.errors import DataError, StudyError, nearest, read_each
 from plumbline.fields import expected_of
 from plumbline.identity import identity
@@ -129,7 +129,7 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
     elsewhere = EIGHT.keys() - set(study.transformations)
 
     def read(row: tuple[Any, dict[Any, Any]]) -> None:
-        location = f"{path}: row {row_number(row[0])}"
+        location = row_of(path, row[0])
         item = TrainingItem.of_row(study.kinds, questions, _content(row[1], location), location)
         if items.setdefault(item.pair.pair_id, item) is not item:
             raise DataError(f"{location}: repeats the known pair of an earlier row; keep one")

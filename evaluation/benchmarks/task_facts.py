@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evaluation.score_frames import numbers_of, read_table
-from generation.datasets.tables import row_number
+from generation.datasets.tables import row_of
 from plumbline.errors import DataError, PlumblineError, StudyError, nearest
 from plumbline.languages import iso639_3
 from plumbline.statistics.estimates import Floats
@@ -44,7 +44,7 @@ def of_table(path: Path) -> pd.DataFrame:
         if name in frame:
             facts[name] = numbers_of(frame, name, path)
             if (below := facts[name].to_numpy() < 0).any():
-                raise DataError(f"{path}: row {row_number(below.argmax())}, field {name!r} is below 0")
+                raise DataError(f"{row_of(path, below.argmax())}, field {name!r} is below 0")
     return facts
 
 

@@ -21,7 +21,7 @@ from generation.datasets.tables import (
     read_frame,
     refuse_empty,
     refuse_lists,
-    row_number,
+    row_of,
     texts_of,
     unpacked_list,
 )
@@ -64,7 +64,7 @@ def _judged(path: Path, queries: Mapping[str, str], corpus: Mapping[str, str]) -
             raise DataError(f"{line}: {query!r} and {passage!r} have relevance {relevance} here, {first} further up;"
                             " keep one")  # fmt: skip
 
-    read_each(enumerate(filter(None, rows), start=1), read)
+    read_each(enumerate(filter(None, rows), start=2), read)  # below the header
     if not qrels:
         raise DataError(f"{path}: no query has a relevance judgement")
     if not any(value > 0 for judged in qrels.values() for value in judged.values()):
@@ -78,7 +78,7 @@ def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
     languages: dict[str, str] = {}
 
     def read(row: tuple[int, dict[str, Any]]) -> None:
-        (number, item), line = row, f"{file}: row {row_number(row[0])}"
+        (number, item), line = row, row_of(file, row[0])
         if "_id" not in item or "text" not in item:
             raise DataError(f"{line} lacks '_id' or 'text'; add it")
         refuse_empty(item["text"], file, number, "text")
@@ -380,8 +380,8 @@ def languages_of_rows(column: pd.Series[Any], task: TaskType, path: Path, usual:
             language = pair_code(value) if value else usual
             refuse_pair(task, language)
         except (StudyError, ValueError) as error:
-            number = row_number(row) if isinstance(row, int) else repr(row)
-            raise DataError(f"{path}: row {number}, field {column.name or 'language'!r}: {error}") from None
+            where = row_of(path, row) if isinstance(row, int) else f"{path}: row {row!r}"
+            raise DataError(f"{where}, field {column.name or 'language'!r}: {error}") from None
         return value, language
 
     codes = dict(read_each(values.drop_duplicates().items(), lambda cell: code(*cell)))

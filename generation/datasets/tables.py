@@ -108,7 +108,7 @@ def numbers(column: pd.Series[Any], path: Path) -> pd.Series[Any]:
         for row, cell in column[undefined].items():
             missing = cell is None or (isinstance(cell, float) and math.isnan(cell))
             trouble = "is missing; add a number or remove the row" if missing else f"is not a number: {cell!r}"
-            faults.append(f"{path}: row {row_number(row)}, field {column.name!r} {trouble}")
+            faults.append(f"{row_of(path, row)}, field {column.name!r} {trouble}")
         raise DataError(*faults)
     return values
 
@@ -124,9 +124,7 @@ def label_of(value: Any, path: Path, row: Any) -> str:
     """Return a label as a text; refuse null, NaN, lists, times and blanks."""
     number = isinstance(value, (bool, np.bool_)) or (_numeric(value) and not isinstance(value, str))
     if not (isinstance(value, str) or (number and np.isfinite(float(value)))):
-        raise DataError(
-            f"{path}: row {row_number(row)}, field 'label' is not a label: {value!r:.60}; write a word or a number"
-        )
+        raise DataError(f"{row_of(path, row)}, field 'label' is not a label: {value!r:.60}; write a word or a number")
     refuse_empty(str(value), path, row, "label")
     return str(value)
 
@@ -134,18 +132,18 @@ def label_of(value: Any, path: Path, row: Any) -> str:
 def refuse_empty(value: Any, path: Path, row: Any, column: str) -> None:
     """Refuse a cell that is no text, shows as nothing (white space, zero-width characters), or contains a null."""
     if isinstance(value, str) and "\0" in value:
-        raise DataError(f"{path}: row {row_number(row)}, field {column!r} holds a null character; remove it")
+        raise DataError(f"{row_of(path, row)}, field {column!r} holds a null character; remove it")
     if not isinstance(value, str) or not shows(value):
-        raise DataError(f"{path}: row {row_number(row)}, field {column!r} is empty; add a text or remove the row")
+        raise DataError(f"{row_of(path, row)}, field {column!r} is empty; add a text or remove the row")
 
 
 def texts_of(value: Any, path: Path, row: Any, column: str) -> list[str]:
     """Return a list of texts; refuse anything else."""
     if not isinstance(value, list) or not value:
-        raise DataError(f"{path}: row {row_number(row)}, field {column!r} is not a list of texts")
+        raise DataError(f"{row_of(path, row)}, field {column!r} is not a list of texts")
     for text in value:
         if not isinstance(text, str):
-            location = f"{path}: row {row_number(row)}, field {column!r}"
+            location = f"{row_of(path, row)}, field {column!r}"
             raise DataError(f"{location} holds {text!r}, which is not text; list the texts themselves")
         refuse_empty(text, path, row, column)
     return value
@@ -168,12 +166,12 @@ def refuse_lists(column: pd.Series[Any], path: Path) -> None:
         )
 
 
-def row_number(row: Any) -> int:
-    """Return a row's number as all error messages count it: from 1 below the header, without empty lines.
+def row_of(path: Path, row: Any) -> str:
+    """Return a file and a row's number in it as spreadsheets and all error messages count it: the header is row 1.
 
-    A "line" is counted as in editors.
+    Rows of files without a header (JSONL, Parquet) are counted from 1. Empty lines of a CSV file do not count.
     """
-    return int(row) + 1
+    return f"{path}: row {int(row) + (1 if {'.jsonl', '.parquet'} & {*path.suffixes} else 2)}"
 
 
 def _labels(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
@@ -182,7 +180,7 @@ def _labels(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     def read(cell: tuple[Any, Any]) -> list[str]:
         row, labels = cell
         if not isinstance(labels, list):
-            raise DataError(f"{path}: row {row_number(row)}, field 'label' is not a list of labels: {labels!r}")
+            raise DataError(f"{row_of(path, row)}, field 'label' is not a list of labels: {labels!r}")
         return [label_of(label, path, row) for label in labels]
 
     return pd.Series(read_each(frame["label"].items(), read), index=frame.index, dtype=object)
@@ -194,7 +192,7 @@ def _changed(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     def read(cells: tuple[Any, Any, list[str]]) -> list[bool]:
         row, changed, positive = cells
         if foreign := [text for text in texts_of(changed, path, row, "changed") if text not in positive]:
-            location = f"{path}: row {row_number(row)}, field 'changed'"
+            location = f"{row_of(path, row)}, field 'changed'"
             raise DataError(f"{location} holds a text that is not in 'positive': {foreign[0][:60]!r}")
         return [text in changed for text in positive]
 
@@ -212,7 +210,7 @@ def _relevance(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
             _numeric(cell) and not isinstance(cell, str) and math.isfinite(cell) for cell in cells
         ):
             raise DataError(
-                f"{path}: row {row_number(row[0])}, field 'relevance' is not a list of {wanted} numbers, one"
+                f"{row_of(path, row[0])}, field 'relevance' is not a list of {wanted} numbers, one"
                 " for each machine summary"
             )
         return [float(value) for value in cells]

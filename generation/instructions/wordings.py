@@ -21,7 +21,7 @@ from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
 from generation.datasets.mteb_loading import task_of
-from generation.datasets.tables import read_frame, row_number
+from generation.datasets.tables import read_frame, row_of
 from generation.jobs import generator_hash
 from plumbline.errors import DataError, StudyError, nearest, read_each
 from plumbline.file_hashes import cached_file_hash
@@ -396,7 +396,7 @@ def by_people(file: Path, key: str, group: str, tasks: Sequence[DatasetDescripti
 
     def read(row: tuple[Any, dict[Any, Any]]) -> Instruction:
         cells = row[1]
-        row_name, name = f"{file}: row {row_number(row[0])}", str(cells["task"]).strip()
+        row_name, name = row_of(file, row[0]), str(cells["task"]).strip()
         if name not in tasks_by_name:
             raise DataError(
                 f"{row_name}, field 'task': the study has no data set or task type {name[:60]!r};"

@@ -252,7 +252,7 @@ def test_a_plan_is_for_the_smallest_verdict(variant: Callable[..., Study], tmp_p
     assert "The languages of the texts are unknown" in text and "no file" in text  # of none.csv; the file says them
     file.write_text("sentence1,sentence2,score\na,,1\n,b,2\n")
     text = plan_text(study, options)
-    assert re.search(r"unknown \(.* row 2, field 'sentence1'.*; .* row 1, field .*\); the plan", text)
+    assert re.search(r"unknown \(.* row 3, field 'sentence1'.*; .* row 2, field .*\); the plan", text)
 
 
 def test_a_plan_by_blocks_decides_as_looks_do(variant: Callable[..., Study]) -> None:

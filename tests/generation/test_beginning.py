@@ -287,11 +287,11 @@ def test_systems_are_compared_on_the_same_originals_and_raters_do_not_learn_whic
     run("wide.csv", "--column", "output=Big Model", "--column", "output=7b")
     assert load_study("studies/wide.yaml").kinds.keys() == study.kinds.keys()
     pd.concat([frame, frame.head(1).assign(output="Another one.")]).to_csv(init / "twice.csv", index=False)
-    with pytest.raises(DataError, match="row 25 has a second output of 'Big Model' for 'The weather"):
+    with pytest.raises(DataError, match="row 26 has a second output of 'Big Model' for 'The weather"):
         run("twice.csv")
     assert not (init / "studies" / "twice.csv").exists()
     frame.replace({"system": {"7b": ""}}).to_csv(init / "gaps.csv", index=False)
-    with pytest.raises(DataError, match="row 2 has no 'system'"):
+    with pytest.raises(DataError, match="row 3 has no 'system'"):
         run("gaps.csv")
     with pytest.raises(DataError, match="no column '8b' among"):  # the first of two is checked, too
         run("wide.csv", "--name", "typo", "--column", "output=8b", "--column", "output=7b")
@@ -361,7 +361,7 @@ def test_the_column_of_languages_is_used_checked_and_read_in_any_usual_form(
     with pytest.raises(DataError) as error:
         run("bad.csv")
     first, second = str(error.value).splitlines()  # once for each value, not for each row
-    assert "bad.csv: row 3, field 'Lang': language 'Germn' is not known" in first and "row 7" in second
+    assert "bad.csv: row 4, field 'Lang': language 'Germn' is not known" in first and "row 8" in second
     with pytest.raises(DataError, match="'en-de' is a pair of languages, but the file has single texts"):
         run("two.csv", "--name", "pair", "--language", "en-de")
 
@@ -389,7 +389,7 @@ def test_only_what_generate_accepts_is_written(init: Path, outputs: list[str], s
 def test_a_text_with_two_outputs_and_systems_without_a_text_in_common_are_refused(init: Path) -> None:
     twice = pd.DataFrame({"text": [*TEXTS, TEXTS[0]], "output": [*TEXTS[::-1], "Another one."]})
     twice.to_csv(init / "twice.csv", index=False)
-    with pytest.raises(DataError, match="row 13 has a second 'output' for 'The weather.* add a column `system`"):
+    with pytest.raises(DataError, match="row 14 has a second 'output' for 'The weather.* add a column `system`"):
         run("twice.csv")
     apart = pd.DataFrame({"text": TEXTS, "a": [*TEXTS[:6], *[""] * 6], "b": [*[""] * 6, *TEXTS[6:]]})
     apart.to_csv(init / "apart.csv", index=False)

@@ -191,7 +191,7 @@ def test_one_of_several_outputs_is_chosen_by_its_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "spec", "says"),
     [
-        ("text,output\napple,a\napple,b\n", {}, "row 2 has a second output for 'apple'; keep only one, or choose"),
+        ("text,output\napple,a\napple,b\n", {}, "row 3 has a second output for 'apple'; keep only one, or choose"),
         (
             "text,output\napple,\"['an apple', 'a fruit']\"\nbread,[]\ncloud,sky\n",
             {},

@@ -102,7 +102,7 @@ def test_excel(place: Workplace) -> None:
     write_book(place.folder / "ratings.xlsx", sheet)
     assert "60 ratings of 20 texts by 3 raters" in place.take("ratings.xlsx", "--column", "answer=quality").out
     words = ("--study", "texts.yaml", "--column", "text=original", "--language", "en")
-    assert "row 4 has a second 'output' for" in place.run("init", "ratings.xlsx", *words).err
+    assert "row 5 has a second 'output' for" in place.run("init", "ratings.xlsx", *words).err
     write_book(place.folder / "texts.xlsx", [row[:1] for row in sheet])
     done = place.run("init", "texts.xlsx", *words)
     assert done.status == 0, done.err

@@ -77,7 +77,7 @@ def test_what_cannot_be_is_one_line(tmp_path: Path, long: pd.DataFrame, words: t
 def test_bad_tables_are_one_line(tmp_path: Path, long: pd.DataFrame) -> None:
     for frame, said in (
         (long.drop(index=3), "1 of 192 scores are missing"),
-        (long.assign(score="high"), "row 1, field 'score' is not a number"),
+        (long.assign(score="high"), "row 2, field 'score' is not a number"),
         (long[long["model"] == "org0/m0"], "1 models of 1 families cannot be split"),
         (pd.concat([long, long.head(1)]), "has two scores on task 'STS12'"),
         (long.assign(task=long["task"] + "-own"), "is not a task of mteb and has no type"),

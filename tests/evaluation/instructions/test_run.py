@@ -153,7 +153,7 @@ def test_known_items_tell_about_raters_and_are_no_wordings(tmp_path: Path) -> No
         ("retrieval,Query?,acceptable", "'Query?' is also a wording of its task; remove it"),
         (
             "retrieval,Bake,good",
-            "row 1, field 'label': 'good' is not a label; known: acceptable, irrelevant, unnatural",
+            "row 2, field 'label': 'good' is not a label; known: acceptable, irrelevant, unnatural",
         ),
     ):
         file.write_text(f"task,prompt,label\n{row}\n")

@@ -37,11 +37,11 @@ def test_all_rows_that_hold_no_texts_are_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("sentence1,sentence2,score\na,,1\nb,c,2\n,d,3\n")
     with pytest.raises(DataError) as error:
         load(tmp_path / "t.csv", "sts")
-    assert re.findall(r"row (\d), field '(\w+)' is empty", str(error.value)) == [("3", "sentence1"), ("1", "sentence2")]
+    assert re.findall(r"row (\d), field '(\w+)' is empty", str(error.value)) == [("4", "sentence1"), ("2", "sentence2")]
     (tmp_path / "t.csv").write_text("sentence1,sentence2,score\na,b,high\nb,c,2\nc,d,\n")
     with pytest.raises(DataError) as error:
         load(tmp_path / "t.csv", "sts")
-    assert re.findall(r"row (\d), field 'score' is (\w+)", str(error.value)) == [("1", "not"), ("3", "not")]
+    assert re.findall(r"row (\d), field 'score' is (\w+)", str(error.value)) == [("2", "not"), ("4", "not")]
     (tmp_path / "t.jsonl").write_text(
         '{"text": "a", "label": 1, "split": "test"}\n{"text": "b", "label": [null], "split": "test"}\n'
     )
@@ -98,7 +98,7 @@ def test_retrieval_keeps_the_judged_queries_alone(tmp_path: Path) -> None:
 
 def test_a_query_that_is_judged_by_itself_is_refused(tmp_path: Path) -> None:
     both = {"queries": '{"_id": "p1", "text": "one?"}', "qrels": "query-id\tcorpus-id\tscore\np1\tp1\t1\n"}
-    with pytest.raises(DataError, match="row 1: query and passage share the id 'p1'"):
+    with pytest.raises(DataError, match="row 2: query and passage share the id 'p1'"):
         load(retrieval(tmp_path, **both), "retrieval")
 
 

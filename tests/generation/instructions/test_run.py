@@ -204,8 +204,8 @@ def test_wordings_that_were_edited_by_hand_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ("sample_sts,Compare", "row 1, field 'task': the study has no data set or task type 'sample_sts'; "),
-        ("retrieval,", "row 1, field 'prompt': the wording is empty; models are evaluated without"),
+        ("sample_sts,Compare", "row 2, field 'task': the study has no data set or task type 'sample_sts'; "),
+        ("retrieval,", "row 2, field 'prompt': the wording is empty; models are evaluated without"),
         (
             "\n".join(f"retrieval,Find number {n}" for n in range(1001)),
             "1,001 wordings for 'retrieval'; give at most 1,000",
