@@ -165,7 +165,10 @@ def language_of(texts: Iterable[object], *, least: int, share: float) -> str:
     if number >= least and number >= share * counts.total() and 2 * counts.total() >= len(read):
         return best
     likely = f" (perhaps {best}, {language_name(best)})" if best else ""
-    raise DataError(f"the language of the texts is uncertain{likely}; add --language CODE")
+    raise DataError(
+        f"the language of the texts is uncertain{likely}; add --language CODE, or"
+        " --column language=NAME if a column has it"
+    )
 
 
 def rules_out(text: str, language: str) -> bool:

@@ -26,6 +26,7 @@ from plumbline.cli import Named, StudyOptions, reads
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name, language_pair, pair_code
 from plumbline.prompts import PROMPTS, prompt_folders
+from plumbline.reading import parse_yaml
 from plumbline.store import atomic
 from plumbline.study import Study, load_study
 from plumbline.study.datasets import TaskType
@@ -44,7 +45,7 @@ NAMES = {
     "output": ("output", "transformed", "rewritten", "paraphrase", "paraphrases", "changed"),
     "split": ("split",),
     "system": ("system",),
-    "language": ("language", "lang"),
+    "language": ("language", "lang", "lng", "locale", "langue", "sprache", "idioma"),
 }
 MOST = 100  # pairs of a transformation, if the file has as many texts
 _KNOWN = {name for names in NAMES.values() for name in names}
@@ -69,7 +70,10 @@ class Guess:
 
     def lines(self, path: Path, language: str, header: Sequence[str]) -> list[str]:
         """Return what was guessed about a file with this header, and what may be wrong; `language` is in words."""
-        lines = [", ".join(f"{field}: column {heading!r}" for field, heading in self.columns.items())]
+        named = {field: f"column {heading!r}" for field, heading in self.columns.items()}
+        if several := [repr(heading) for heading in self.systems.values() if heading in header]:
+            named["output"] = f"columns {', '.join(several)}"
+        lines = [", ".join(f"{field}: {columns}" for field, columns in named.items())]
         if not _KNOWN & {heading.strip().lower() for heading in self.columns.values()}:
             lines.append(f"the first line of {path} is read as column names, not as a text")
         if self.several:
@@ -182,7 +186,7 @@ def study_text(file: Path, target: Path, name: str, guessed: Guess, texts: _Text
         f"name: {name}",
         f"task: {guessed.task}  # {guessed.reason}",
         *texts.keys(target),
-        f"language: {texts.language}{'  # where the column `language` is empty' if column else ''}",
+        f"language: {texts.language}{f'  # where the column `{printable_line(column)}` is empty' if column else ''}",
         *(["split: all"] if guessed.task in ("sts", "pair_classification", "bitext_mining", "clustering") else []),
     ]
     mapped = {field: column for field, column in guessed.columns.items() if field not in ("output", column)}
@@ -353,8 +357,8 @@ def make_study(
 
     Args:
         file: The file of texts, one text per row.
-        language: Language of the texts, such as en, or en-de for pairs (default: that of the column `language` or
-            `lang`, or else recognised).
+        language: Language of the texts, such as en, or en-de for pairs (default: that of a column called
+            `language`, `lang` or the like, or else recognised).
         column: The column that holds WHAT: sentence1, sentence2, score, label, text, output, split, system, language
             (may be repeated).
         name: Name of the study (default: the file's).
@@ -383,7 +387,7 @@ def make_study(
     different = len(set(map(str, pd.concat([frame[heading] for heading in guessed.texts]))))
     texts = _Texts(texts_file, sheet if texts_file == path else "", different, language, languages)
     tables = {texts_file: frame.to_csv(index=False).encode()} if texts_file != path else {}
-    questions = _own_questions(name) if guessed.systems else {}
+    questions = _own_questions(name, languages) if guessed.systems else {}
     loaded = _write({target: study_text(path, target, name, guessed, texts).encode(), **tables, **questions})
     print(*guessed.lines(path, language_of_all(language, languages), header), sep="\n")
     if texts_file != path:
@@ -475,13 +479,23 @@ def _systems(columns: Sequence[str]) -> dict[str, str]:
     return systems
 
 
-def _own_questions(name: str) -> dict[Path, bytes]:
-    """Return a file of questions to start from, by its place; none where there is one."""
+def _own_questions(name: str, languages: Collection[str]) -> dict[Path, bytes]:
+    """Return a file of questions to start from, by its place; none where there is one.
+
+    It is in English, and in those of the texts' `languages` that its original has.
+    """
     rubrics = [folder / "rubrics" / f"{name}.yaml" for folder in prompt_folders()]
     if any(file.exists() for file in rubrics):
         return {}
     text = (PROMPTS / "rubrics" / "own.yaml").read_text(encoding="utf-8")
-    return {rubrics[-1]: text[text.index("\nname: ") + 1 :].replace("name: own\n", f"name: {name}\n", 1).encode()}
+    text = text[text.index("\nname: ") + 1 :].replace("name: own\n", f"name: {name}\n", 1)
+    written = parse_yaml(text)["guidelines"].keys()
+    for code in written - {*languages, "en"}:
+        text = re.sub(rf', {code}: ("[^"]*"|[^,}}]*)|^  {code}: .*\n', "", text, flags=re.MULTILINE)
+    if missing := sorted({*languages} - written):
+        entries = " and ".join(f"`{code}: ...`" for code in missing)
+        text = f"# Raters of texts in {', '.join(missing)} read English: add {entries} beside each `en: ...`.\n{text}"
+    return {rubrics[-1]: text.encode()}
 
 
 def _write(contents: Mapping[Path, bytes]) -> Study:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 from annotation.campaign.offering import ARGILLA, begin_offering
 from annotation.campaign.records import CampaignRecords
@@ -145,10 +146,11 @@ def test_columns_that_nothing_uses_are_named(init: Path, capsys: pytest.CaptureF
     frame.to_csv("trans.csv", index=False)
     run("trans.csv", "--name", "ignored")
     assert "not used: 'ours v2', 'DeepL'; " in capsys.readouterr().out
-    pd.DataFrame({"text": TEXTS, "lng": "en"}).to_csv("tongues.csv", index=False)
+    pd.DataFrame({"text": TEXTS, "tongue": "en"}).to_csv("tongues.csv", index=False)
     run("tongues.csv")
     assert (
-        "not used: 'lng'; if one is needed, say what it holds, as in --column language=NAME" in capsys.readouterr().out
+        "not used: 'tongue'; if one is needed, say what it holds, as in --column language=NAME"
+        in capsys.readouterr().out
     )
     run("trans.csv", "--column", "output=ours v2", "--column", "output=DeepL")
     assert "not used" not in capsys.readouterr().out
@@ -295,6 +297,23 @@ def test_systems_are_compared_on_the_same_originals_and_raters_do_not_learn_whic
         run("gaps.csv")
     with pytest.raises(DataError, match="no column '8b' among"):  # the first of two is checked, too
         run("wide.csv", "--name", "typo", "--column", "output=8b", "--column", "output=7b")
+
+
+def test_questions_to_start_from_are_in_no_language_that_the_texts_lack(
+    init: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.DataFrame({"text": TEXTS, "lng": ["es", "en"] * 6, "Opus-MT": [f"{text}!" for text in TEXTS]})
+    frame.assign(ours=[f"{text}?" for text in TEXTS]).to_csv(init / "two.csv", index=False)
+    run("two.csv", "--column", "output=Opus-MT", "--column", "output=ours")
+    assert "output: columns 'Opus-MT', 'ours', language: column 'lng'\n" in capsys.readouterr().out
+    study, rubric = load_study("studies/two.yaml"), Path("prompts/rubrics/two.yaml").read_text(encoding="utf-8")
+    assert texts_in(study.datasets[0], Path("studies")) == {("en", "bitext_mining"), ("es", "bitext_mining")}
+    assert " de:" not in rubric and set(yaml.safe_load(rubric)["guidelines"]) == {"en"}
+    assert "`es: ...`" in rubric  # the place for what is missing
+    frame.assign(ours=frame["Opus-MT"], lng="de").to_csv(init / "three.csv", index=False)
+    run("three.csv", "--column", "output=Opus-MT", "--column", "output=ours")
+    rubric = Path("prompts/rubrics/three.yaml").read_text(encoding="utf-8")
+    assert set(yaml.safe_load(rubric)["guidelines"]) == {"en", "de"} and "Raters of texts in" not in rubric
 
 
 def test_a_renamed_question_is_refused_before_a_generator_is_paid_with_each_line_of_the_study(init: Path) -> None:
