@@ -180,6 +180,11 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
     study.refuse_unfit("plan")
     apart, systems, rubric = planning.apart or 0.0, systems_of(study), load_rubric(study)
     if systems < 2:
+    if not study.judging.transforms:
+        raise StudyError(
+            f"{study.file}: --apart compares the mean ratings of systems' outputs of the same originals, and this study"
+            f" judges {study.judging.kind}; leave it out"
+        )
         raise StudyError(
             f"{study.file}: --apart compares systems, and fewer than two transformations share a `queue`; give those"
             " to compare the same one"

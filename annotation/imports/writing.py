@@ -47,7 +47,20 @@ GROUP = "imported"
 _ENOUGH = 0.5  # share of the answer sets from which a question counts as asked of everybody
 _LEAST_PAIRS = 20  # HTEB's study has 100; `AcceptanceSpec.min_pairs`
 _LETTERS = "abcdefgh"  # of the sides of a row, as labels
-_UNIT = ("original", "model", "axis", "transformation", "texts", "total", "overall", "reason", "name", "accepted")
+QUEUE = "systems"
+_UNIT = (
+    QUEUE,
+    "original",
+    "model",
+    "axis",
+    "transformation",
+    "texts",
+    "total",
+    "overall",
+    "reason",
+    "name",
+    "accepted",
+)
 
 
 @dataclass(frozen=True)
@@ -303,13 +316,18 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
             {"name": layout.name, "task": "bitext_mining", "path": f"{folder}/texts.parquet", "language": language,
              "columns": {"sentence1": "text", "sentence2": "text"}, "split": "all"}
         ]  # fmt: skip
+        compared = {"queue": QUEUE} if items.duplicated("original").any() else {}
         content["transformations"] = [
             {
                 "name": unit,
                 "axis": GROUP,
+                **compared,
                 "outputs": {"path": f"{folder}/outputs/{unit}.parquet"},
                 "title": title,
-                "raters": {"title": {"en": title}, "asked": {"en": "What was asked for is not known."}},
+                "raters": {
+                    "title": {"en": "Outputs" if compared else title},  # systems of a queue have the same words
+                    "asked": {"en": "What was asked for is not known."},
+                },
             }
             for unit, title in layout.titles.items()
         ]
@@ -463,12 +481,13 @@ def _pairs(study: Study, layout: Layout, material: Material) -> pd.DataFrame:
         "pool": {name: kind.pool for name, kind in kinds.items()},
         "model": {name: maker.model for name, maker in plan.makers.items()},
         "generator_hash": {name: maker.hash for name, maker in plan.makers.items()},
+        "queue": {name: kind.queue for name, kind in kinds.items()},
         "generator_kind": {name: maker.kind for name, maker in plan.makers.items()},
     }
     frame = frame.assign(**{name: frame["transformation"].map(values) for name, values in of_unit.items()})
     return frame.assign(
         dataset=spec.name, task_type="bitext_mining", seed=SEED, control="", repeats="", prompt_hash="", wave=1,
-        fields="", expected="", systems="", queue="",
+        fields="", expected="", systems="",
     )[list(Pair.model_fields)]  # fmt: skip
 
 

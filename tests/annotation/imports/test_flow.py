@@ -50,6 +50,8 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
         "Doubtful: whether raters paid attention could not be looked at, because they answered no controls." in accepted
     )
     assert "still open" not in accepted
+    planned = place.run("plan", *STUDY, "--apart", "1")
+    assert planned.status == 0 and "of the study's 144 ratings so far" in planned.out
     status = place.run("status", *STUDY).out
     assert "AFTER the first rating" in status
     assert "Pace" not in status  # how many answers were asked for is unknown
