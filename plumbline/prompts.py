@@ -162,10 +162,8 @@ def refuse_unasked(study: Study, file: Path, content: Any) -> None:
     if not isinstance(questions := rubric.get("questions"), list):
         return  # its own fault, found where people are asked
     names = [str(_mapping(entry).get("name")) for entry in questions]
-    for number, (name, kind) in enumerate(study.transforming.items()):
-        if kind.pool != name or name in _mapping(rubric.get("pools")):
-            continue  # another's words, or the rubric's own, explain it
-        source, start = (kind.file, "raters") if kind.file else (study.file, f"transformations.{number}.raters")
+    for name, (source, start) in own_words(study, content).items():
+        kind = study.transforming[name]
         answers = _mapping(kind.raters.get("expected")).values()
         unknown = [
             f"{start}.{key}: the rubric has no question {str(question)!r}; {nearest(str(question), names)}; change the"
@@ -180,6 +178,19 @@ def refuse_unasked(study: Study, file: Path, content: Any) -> None:
         faults += with_lines(source, unknown)
     if faults:
         raise StudyError(*faults)
+
+
+def own_words(study: Study, content: Any) -> dict[str, tuple[Path, str]]:
+    """Return the file and the place in it of the words for raters of the study's own transformations, by their name.
+
+    `content` is what the rubric's file holds: another's words, or the rubric's own, explain the others.
+    """
+    pools = _mapping(_mapping(content).get("pools"))
+    return {
+        name: (kind.file, "raters") if kind.file else (study.file, f"transformations.{number}.raters")
+        for number, (name, kind) in enumerate(study.transforming.items())
+        if kind.pool == name and name not in pools
+    }
 
 
 def _mapping(value: Any) -> dict[Any, Any]:

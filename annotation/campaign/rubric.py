@@ -27,7 +27,7 @@ from plumbline.errors import StudyError, nearest
 from plumbline.fields import SECOND, expected_of
 from plumbline.identity import identity
 from plumbline.languages import display_name
-from plumbline.prompts import refuse_unasked, rubric_file, rubric_folders
+from plumbline.prompts import own_words, refuse_unasked, rubric_file, rubric_folders
 from plumbline.reading import read_yaml, with_lines
 from plumbline.records import Pair
 from plumbline.scales import Continuous, Scale
@@ -41,6 +41,7 @@ KNOWN = "known"  # a control that brings its own right answers
 CHECKS = (*CONTROLS, KNOWN)  # controls that check raters by right answers
 #: Other columns of exported answers and of `collect --csv`, and Argilla's free comment.
 TAKEN = ("pair", "rater", "time", "comment", "counts")
+_POOL = re.compile(r"pools\.([\w-]+)")
 _NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 MOST_LABELS = 500  # that Argilla allows a question
 LIMIT = 1000  # characters that Argilla allows a question's description
@@ -230,21 +231,23 @@ class Rubric(StudyPart):
 
 
 def _wrong_pool(name: str, pool: PoolText, questions: Mapping[str, Question]) -> Iterator[str]:
-    """Yield a pool's controls, questions, points and labels that there are none of."""
+    """Yield a pool's controls, questions, points and labels that there are none of, each with its place."""
+    key = f"pools.{name}"
     if unknown := sorted(set(pool.expected) - set(CONTROLS)):
-        yield f"pool {name!r}: no control is called {unknown[0]!r}; use {' or '.join(CONTROLS)}"
+        yield f"{key}.expected: no control is called {unknown[0]!r}; use {' or '.join(CONTROLS)}"
     named = {*pool.questions, *(question for answers in pool.expected.values() for question in answers)}
     if unknown := sorted(named - set(questions)):
-        yield f"pool {name!r} names a question {unknown[0]!r} that the rubric does not have"
+        yield f"{key}: the rubric has no question {unknown[0]!r}"
     for question, sense in pool.questions.items():
-        if off := [point for point in sense.points if point not in questions[question].scale]:
-            yield f"pool {name!r} has a point {off[0]} that is not on the scale"
+        scale = questions[question].scale if question in questions else sense.points
+        if off := [point for point in sense.points if point not in scale]:
+            yield f"{key}.questions.{question}.points: {off[0]} is not on the scale"
     for control, answers in pool.expected.items():
         for question, right in answers.items():
             try:
                 questions[question].right(right)
             except ValueError as error:
-                yield f"pool {name!r}, {control}, {question!r}: {error}"
+                yield f"{key}.expected.{control}.{question}: {error}"
 
 
 def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanTask] | None = None) -> Rubric:
@@ -255,12 +258,14 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     path, judging = rubric_file(study, folder), study.judging
     try:
         if judging.does_tasks:
+    sources = dict[str, tuple[Path, str]]()
             content = rubric_of_tasks(study, tasks)
         else:
             content = read_yaml(path)
             refuse_unasked(study, path, content)
             content = with_own_words(with_wordings(content, path, study.wordings), study.kinds, study.file)
     except FileNotFoundError:
+            sources |= own_words(study, content)
         folders = rubric_folders(folder)
         names = ", ".join(sorted(file.stem for path_folder in folders for file in path_folder.glob("*.yaml")))
         places = " or ".join(map(str, folders))
@@ -272,39 +277,67 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     except StudyError as error:
         raise StudyError(*with_lines(path, error.args)) from None
     except ValidationError as error:
-        raise StudyError(*with_lines(path, complaints(error))) from None
+        raise StudyError(*_placed(study, path, complaints(error), sources)) from None
     if faults := [*rubric.unusable(), *wrong_fields(rubric, judging, study.kinds)]:
-        raise StudyError(*with_lines(path, faults))
+        raise StudyError(*_placed(study, path, faults, sources))
     pools = list(dict.fromkeys(kind.pool for kind in study.kinds.values()))
-    if fault := next(_wrong_rules(rubric, study.acceptance, pools, by_blocks=bool(study.raters.blocks)), ""):
-        raise StudyError(*with_lines(study.file, [fault]))  # others may follow from it
+    if faults := list(_wrong_rules(rubric, study.acceptance, pools, by_blocks=bool(study.raters.blocks))):
+        raise StudyError(*with_lines(study.file, faults))
     return rubric
 
 
 def _wrong_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
     """Yield why a study's rule cannot judge answers to a rubric.
+def _placed(study: Study, path: Path, faults: Iterable[str], sources: Mapping[str, tuple[Path, str]]) -> list[str]:
+    """Return the faults of a rubric with the file and the line to mend.
+
+    That is the study's for its subject, and for words and right answers of its own transformations (`sources`).
+    """
+    words = dict[str, tuple[Path, str]]()  # by pool; the members of a queue have the same ones
+    for name, source in sources.items():
+        words |= {name: source, **({} if study.kinds[name].queue in words else {study.kinds[name].queue: source})}
+    lines = list[str]()
+    for fault in faults:
+        pool = _POOL.match(fault)
+        if pool and pool[1] in words:
+            file, start = words[pool[1]]
+            lines += with_lines(file, [start + fault[pool.end() :]])
+        else:
+            lines += with_lines(study.file if fault.startswith("subject.") else path, [fault])
+    return list(dict.fromkeys(lines))
+
+
 
     `pools` are those that the study has; `by_blocks` is whether the rule looks after blocks.
     """
-    wrong = _wrong_own_rules if rule.rules else _wrong_threshold
-    yield from wrong(rubric, rule, pools, by_blocks=by_blocks)
+    if rule.rules:
+        yield from _wrong_own_rules(rubric, rule, by_blocks=by_blocks) or _wrong_pools(rubric, rule, pools)
+    else:
+        yield from itertools.islice(_wrong_threshold(rubric, rule, pools, by_blocks=by_blocks), 1)  # others may follow
     continuous = [question.name for question in rubric.asked() if isinstance(question.scale, Continuous)]
     if rule.min_ac2 is not None and continuous:
         yield f"acceptance.min_ac2 needs points, and the scale of {continuous[0]!r} has none; leave it out"
 
 
-def _wrong_own_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
-    """Yield faults of a study's own rules: what a question lacks, and questions and pools left out."""
-    by_name = {question.name: question for question in rubric.asked()}
+def _wrong_own_rules(rubric: Rubric, rule: AcceptanceSpec, *, by_blocks: bool) -> list[str]:
+    """Return faults of a study's own rules: unknown questions and pools, and what a question lacks."""
+    by_name, faults = {question.name: question for question in rubric.asked()}, list[str]()
     for criterion in rule.rules:
         name = criterion.question
         if name not in by_name:
             yield f"acceptance.rules: no question is called {name!r}; {nearest(name, list(by_name))}"
         elif fault := by_name[name].rule_fault(criterion, by_blocks=by_blocks, with_agreement=rule.min_ac2 is not None):
-            yield f"acceptance.rules, {name!r}: {fault}"
-        for pool in criterion.pools:
-            if pool not in rubric.pools:
-                yield f"acceptance.rules, {name!r}: there is no pool {pool!r}; {nearest(pool, list(rubric.pools))}"
+            faults.append(f"acceptance.rules, {name!r}: {fault}")
+        faults += [
+            f"acceptance.rules, {name!r}: there is no pool {pool!r}; {nearest(pool, list(rubric.pools))}"
+            for pool in criterion.pools
+            if pool not in rubric.pools
+        ]
+    return faults
+
+
+def _wrong_pools(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str]) -> Iterator[str]:
+    """Yield the pools that no rule judges, and the questions of rules that a pool lacks."""
     for pool in pools:
         judged = [part.question for part in rule.rules if not part.pools or pool in part.pools]
         if not judged:

@@ -168,7 +168,10 @@ def _widened(entries: Any, bases: Mapping[str, str]) -> Any:
 
 
 def wrong_fields(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Iterator[str]:
-    """Yield reasons why a rubric cannot show the fields of a study's subject with these groups."""
+    """Yield reasons why a rubric cannot show the fields of a study's subject with these groups.
+
+    Those that the study is to mend begin with `subject.`.
+    """
     fields = rubric.fields.shown
     if judging.transforms:
         if fields:
@@ -191,8 +194,8 @@ def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Ite
     labels = {label: name for name, question in questions.items() for label in question.labels}
     names: tuple[tuple[Iterable[str], Collection[str], str], ...] = (
         (shown, judging.fields, "shows a field {!r} that the subject does not have"),
-        (judging.known_questions, questions, "has no question {!r}, which subject.expected has answers to"),
-        (judging.systems_by_label, labels, "has no label {!r}, whose system subject.systems names"),
+        (judging.known_questions, questions, "subject.expected: the rubric has no question {!r}"),
+        (judging.systems_by_label, labels, "subject.systems: the rubric has no label {!r}"),
     )
     for named, defined, fault in names:
         yield from (f"{fault.format(name)}; {nearest(name, list(defined))}" for name in named if name not in defined)
@@ -205,7 +208,7 @@ def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Ite
     yield from _without_systems(questions.values(), judging.systems_by_label)
     for name, question in questions.items():
         if question.free_text and name in judging.known_questions:
-            yield f"asks {name!r} for a text, which has no right answer; remove it from subject.expected"
+            yield f"subject.expected.{name}: the rubric asks for a text, which has no right answer; remove it"
 
 
 def _without_systems(questions: Iterable[Question], systems: Mapping[str, str]) -> Iterator[str]:

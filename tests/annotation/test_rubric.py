@@ -59,11 +59,11 @@ def test_ptebs_points_are_the_papers_words(variant: Make) -> None:
         (("questions", 0, "points", 3), None, "question 'quality' must describe both ends of its scale"),
         (("questions", 0, "points", 3), {"de": "drei"}, "the English wording, on which"),
         (("guidelines", "deu"), "Leitfaden", "languages are named by their code: 'deu' should be 'de'"),
-        (("pools", "expansion", "questions", "beauty"), {}, "pool 'expansion' names a question 'beauty'"),
+        (("pools", "expansion", "questions", "beauty"), {}, "pools.expansion: the rubric has no question 'beauty'"),
         (
             ("pools", "expansion", "expected", "positive"),
             {"quality": 9},
-            "pool 'expansion', positive, 'quality': the answer 9",
+            "pools.expansion.expected.positive.quality: the answer 9",
         ),
         (("pools", "expansion", "expected", "easy"), {"quality": 1}, "no control is called 'easy'"),
         (("scale",), [1, 3, 2], "the scale's points must ascend"),
