@@ -41,11 +41,10 @@ from plumbline.models.batch import (
     refuse_out,
     requests_out,
 )
-from plumbline.prompts import refuse_unasked, rubric_file
-from plumbline.reading import read_yaml
 from plumbline.records import TransformedText
 from plumbline.store import is_remote, only_one, read_batches, read_records
 from plumbline.study import Study
+from plumbline.study_files import checked
 from plumbline.words import count
 
 LOCK = ".generation.lock"  # among a study's scratch files
@@ -237,12 +236,9 @@ def transform_texts(
         dry_run: Show how much work is left, and generate nothing.
         route: How the generator is asked.
     """
-    study = options.load()
+    study = checked(options)  # also its questions: `sample` refuses the same, but after the generator was paid
     if generator:
         study = study.by(study.generator_called(generator))
-    rubric = rubric_file(study)
-    with contextlib.suppress(FileNotFoundError):  # `sample` refuses the same, but after the generator was paid
-        refuse_unasked(study, rubric, read_yaml(rubric))
     if dry_run:
         print(forecast(study, again=again))
         return options

@@ -7,6 +7,7 @@ that HTEB's authors publish.
 
 from __future__ import annotations
 
+import collections
 import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -134,6 +135,26 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
     outputs = {text: [*of_text, ""][min(position, len(of_text))] for text, of_text in several.items()}
     _refuse_lists(outputs, f"{path}: column {columns[1]!r}", way)
     return outputs
+
+
+def refuse_unreadable(study: Study) -> None:
+    """Raise DataError with all faults of the study's local data sets, and of its transformations' files of outputs.
+
+    Data sets of mteb are not loaded.
+    """
+    refuse_missing_files(study)
+    local = study.model_copy(update={"datasets": tuple(spec for spec in study.datasets if not spec.mteb)})
+    faults = list[str]()
+    for read in (
+        lambda: collections.deque(iter_datasets(local), maxlen=0),
+        lambda: read_each([kind for kind in study.transforming.values() if kind.outputs], load_outputs),
+    ):
+        try:
+            read()
+        except DataError as error:
+            faults += error.args
+    if faults:
+        raise DataError(*faults)
 
 
 def _refuse_lists(outputs: Mapping[str, str], column: str, way: str) -> None:

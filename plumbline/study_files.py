@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 from pathlib import Path
 
 from plumbline.cli import Local, StudyOptions
-from plumbline.errors import StudyError
+from plumbline.errors import PlumblineError, StudyError
+from plumbline.interrupt import PACKAGES
 from plumbline.resources import resource, working
 from plumbline.store import atomic
-from plumbline.study import Study
+from plumbline.study import JUDGED, Study, read_study
 from plumbline.words import count
 
 
@@ -40,6 +42,38 @@ def write_schema(*, out: Local | None = None) -> None:
 
 
 FOLDER = Path("studies")
+
+
+def checked(options: StudyOptions) -> Study:
+    """Return the study, for a command before people rate.
+
+    Raises StudyError with all faults of its file and of its rubric; with any of these, also with those of its data,
+    which are read only then.
+
+    >>> from plumbline.cli import StudyOptions
+    >>> checked(StudyOptions("studies/demo.yaml")).name
+    'demo'
+    """
+    reading = read_study(options.study, options.exports)
+    study, faults = reading.study, reading.faults
+
+    def check(module: str, name: str) -> None:
+        try:
+            getattr(importlib.import_module(module), name)(study)
+        except PlumblineError as error:
+            faults.extend(error.args)
+        except ModuleNotFoundError as error:  # a host for generation alone does not have the packages of a campaign
+            if (error.name or "").partition(".")[0] in PACKAGES:
+                raise
+
+    asks = reading.knows("rubric", "wordings", "acceptance", "raters.blocks", *JUDGED)
+    if study and asks and not study.judging.does_tasks:  # whose questions are those of the tasks drawn
+        check("annotation.campaign.rubric", "load_rubric")
+    if study and faults:
+        check("generation.recordings", "refuse_unreadable")
+    if faults or study is None:
+        raise StudyError(*dict.fromkeys(faults))
+    return study
 
 
 def copy_studies() -> StudyOptions:

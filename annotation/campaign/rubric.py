@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
@@ -79,8 +79,8 @@ class Rubric(StudyPart):
 
     @model_validator(mode="after")
     def _whole(self) -> Rubric:
-        if fault := next(self._incomplete(), ""):
-            raise ValueError(fault)
+        if faults := list(dict.fromkeys(self._incomplete())):
+            raise ValueError("\n".join(faults))
         return self
 
     @property
@@ -244,6 +244,8 @@ def _wrong_pool(name: str, pool: PoolText, questions: Mapping[str, Question]) ->
             yield f"{key}.questions.{question}.points: {off[0]} is not on the scale"
     for control, answers in pool.expected.items():
         for question, right in answers.items():
+            if question not in questions:
+                continue
             try:
                 questions[question].right(right)
             except ValueError as error:
@@ -256,16 +258,16 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     For tasks that people do, it is that of `tasks`, or of the tasks drawn last; raises DataError before any are drawn.
     """
     path, judging = rubric_file(study, folder), study.judging
+    sources = dict[str, tuple[Path, str]]()
     try:
         if judging.does_tasks:
-    sources = dict[str, tuple[Path, str]]()
             content = rubric_of_tasks(study, tasks)
         else:
             content = read_yaml(path)
             refuse_unasked(study, path, content)
+            sources |= own_words(study, content)
             content = with_own_words(with_wordings(content, path, study.wordings), study.kinds, study.file)
     except FileNotFoundError:
-            sources |= own_words(study, content)
         folders = rubric_folders(folder)
         names = ", ".join(sorted(file.stem for path_folder in folders for file in path_folder.glob("*.yaml")))
         places = " or ".join(map(str, folders))
@@ -286,8 +288,6 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     return rubric
 
 
-def _wrong_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
-    """Yield why a study's rule cannot judge answers to a rubric.
 def _placed(study: Study, path: Path, faults: Iterable[str], sources: Mapping[str, tuple[Path, str]]) -> list[str]:
     """Return the faults of a rubric with the file and the line to mend.
 
@@ -307,6 +307,8 @@ def _placed(study: Study, path: Path, faults: Iterable[str], sources: Mapping[st
     return list(dict.fromkeys(lines))
 
 
+def _wrong_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
+    """Yield why a study's rule cannot judge answers to a rubric.
 
     `pools` are those that the study has; `by_blocks` is whether the rule looks after blocks.
     """
@@ -325,7 +327,7 @@ def _wrong_own_rules(rubric: Rubric, rule: AcceptanceSpec, *, by_blocks: bool) -
     for criterion in rule.rules:
         name = criterion.question
         if name not in by_name:
-            yield f"acceptance.rules: no question is called {name!r}; {nearest(name, list(by_name))}"
+            faults.append(f"acceptance.rules: no question is called {name!r}; {nearest(name, list(by_name))}")
         elif fault := by_name[name].rule_fault(criterion, by_blocks=by_blocks, with_agreement=rule.min_ac2 is not None):
             faults.append(f"acceptance.rules, {name!r}: {fault}")
         faults += [

@@ -71,6 +71,7 @@ from plumbline.records import Pair
 from plumbline.resources import installing
 from plumbline.study import Study
 from plumbline.study.campaign import RatersSpec
+from plumbline.study_files import checked
 from plumbline.words import count
 
 
@@ -146,7 +147,7 @@ def sample(
         extend: Add the pairs that the study now asks for to a sample that raters may have seen, as a further wave;
             offered pairs stay as they are, and the reason is recorded.
     """
-    study = options.load()
+    study = checked(options)
     judging = study.judging
     inputs = [study.folder / name for name in judging.drawn_from] or study.data_files()
     outputs = [*shown_files(study.folder), study.folder / "sample.json"]
@@ -179,7 +180,7 @@ def preview(*, options: StudyOptions, pairs: Count = 3) -> StudyOptions:
         options: The study.
         pairs: Pairs to show of each queue, at most (default: 3).
     """
-    study = options.load()
+    study = checked(options)
     with stage(study, "preview", shown_files(study.folder), [study.folder / PREVIEW]):
         page = write_preview(study, pairs)
     print(f"{study.name}: preview of raters' pages -> {page}; open it in a browser")

@@ -41,6 +41,7 @@ from plumbline.statistics.estimates import stream
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
 from plumbline.study.crowd import EXTRA_PAY, PaySpec
+from plumbline.study_files import checked
 
 
 def _deviation(value: str) -> float:
@@ -95,7 +96,7 @@ def plan_study(*, options: CampaignOptions, planning: PlanOptions = PlanOptions(
         options: The study.
         planning: The sizes and assumptions.
     """
-    study = options.load()
+    study = checked(options)
     with stage(study, "plan"):
         print((plan_text if planning.apart is None else apart_text)(study, planning))
     return options
@@ -179,12 +180,12 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
     """Return the output of `plumbline plan --apart`: the originals that tell two systems apart, for each question."""
     study.refuse_unfit("plan")
     apart, systems, rubric = planning.apart or 0.0, systems_of(study), load_rubric(study)
-    if systems < 2:
     if not study.judging.transforms:
         raise StudyError(
             f"{study.file}: --apart compares the mean ratings of systems' outputs of the same originals, and this study"
             f" judges {study.judging.kind}; leave it out"
         )
+    if systems < 2:
         raise StudyError(
             f"{study.file}: --apart compares systems, and fewer than two transformations share a `queue`; give those"
             " to compare the same one"

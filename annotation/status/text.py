@@ -27,6 +27,7 @@ from annotation.verdicts.tables import SIMULATED, display, looks_exhibit
 from plumbline.cli import StudyOptions, columns
 from plumbline.errors import PlumblineError
 from plumbline.study import Study
+from plumbline.study_files import checked
 from plumbline.words import count
 
 DASH = "–"
@@ -236,6 +237,6 @@ def show_status(*, options: CampaignOptions) -> None:
 
     Example: plumbline status --study studies/demo.yaml
     """
-    study = options.load()
+    study = checked(options)
     names = known_names(options.home, study.name)
     print(status_text(status_now(study, options.home), names))

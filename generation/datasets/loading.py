@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from generation.datasets.dataset import Dataset
-from generation.datasets.local import load_local
+from generation.datasets.local import ColumnError, load_local
 from generation.datasets.mteb_loading import task_of
 from generation.datasets.mteb_tasks import load_mteb
 from plumbline.errors import DataError
@@ -25,9 +25,11 @@ def iter_datasets(study: Study) -> Iterator[Dataset]:
     Raises DataError with the faults of all data sets, and else as `load_dataset`.
     """
     faults = list[str]()
-    for spec in study.datasets:
+    for number, spec in enumerate(study.datasets):
         try:
             yield load_dataset(spec, study.file.parent)
+        except ColumnError as error:  # the file and the study differ, and the study's line is the one to correct
+            faults += with_lines(study.file, [f"datasets.{number}: {fault}" for fault in error.args])
         except DataError as error:
             faults += error.args
     if faults:

@@ -134,6 +134,10 @@ _SECOND = ("sentence2", *CANDIDATES)
 _OPTIONAL = ("split", "language")
 
 
+class ColumnError(DataError):
+    """A study names a column that its file or its task lacks."""
+
+
 @dataclass(frozen=True)
 class TableDataset(Dataset):
     """A data set of local files.
@@ -319,20 +323,22 @@ def _renamed(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame
     """Return the frame with the task's column names; refuse mappings of columns that the task lacks."""
     needed = COLUMNS[spec.task_type]
     allowed = [*needed, *_OPTIONAL]
-    for column in spec.columns:
-        if column not in allowed:
-            raise DataError(
-                f"data set {spec.name!r}: {spec.task_type} has no column {column!r}; {nearest(column, allowed)}"
-            )
-    wanted = {*needed, *spec.columns}
-    for column in sorted(wanted, key=allowed.index):
+    if unknown := [column for column in spec.columns if column not in allowed]:
+        raise ColumnError(
+            *(f"{path}: {spec.task_type} has no column {name!r}; {nearest(name, allowed)}" for name in unknown)
+        )
+    header, faults = [str(label) for label in frame.columns], list[str]()
+    for column in sorted({*needed, *spec.columns}, key=allowed.index):
         name = spec.columns.get(column, column)
         if name not in frame:
-            hint = nearest(name, [str(label) for label in frame.columns])
-            if len(frame.columns) == 1 and any(mark in str(frame.columns[0]) for mark in (";", "\t", ",")):
-                hint = "the file has a single column: separate columns by commas in a .csv, by tabs in a .tsv"
             named = f"{name!r} ('train' or 'test' in each row)" if column == "split" else repr(name)
-            raise DataError(f"{path}: no column {named}, which {spec.task_type} needs; {hint} (`columns` maps names)")
+            fault = f"{path}: no column {named}, which {spec.task_type} needs"
+            if len(header) == 1 and any(mark in header[0] for mark in (";", "\t", ",")):
+                way = "the file has a single column: separate columns by commas in a .csv, by tabs in a .tsv"
+                raise ColumnError(f"{fault}; {way}")
+            faults.append(f"{fault}; {nearest(name, header)} (`columns` maps names)")
+    if faults:
+        raise ColumnError(*faults)
     chosen = [column for column in dict.fromkeys(allowed) if spec.columns.get(column, column) in frame]
     return pd.DataFrame({column: frame[spec.columns.get(column, column)] for column in chosen})
 

@@ -47,6 +47,7 @@ from plumbline.store import only_one, read_records, write_json
 from plumbline.study import Study
 from plumbline.study.subject import INSTRUCTIONS
 from plumbline.study.subjects import InstructionsSubject
+from plumbline.study_files import checked
 
 
 class Replies(AnswerTable[Call, Reply]):
@@ -245,7 +246,7 @@ def make_wordings(*, options: StudyOptions, again: bool = False, dry_run: bool =
         again: Also repeat calls that got no valid reply.
         dry_run: Show how many calls are left, and make no call.
     """
-    study = options.load()
+    study = checked(options)
     subject = asked_of(study)
     if dry_run:
         tasks = tasks_of(subject, study.datasets, study.file)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +28,17 @@ from plumbline.identity import identity
 from plumbline.reading import read_yaml, with_lines
 from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.resources import ROOT as ROOT
-from plumbline.study.base import Code, Name, Seed, StudyPart, as_is, complaints, distinct, refuse_duplicates
+from plumbline.study.base import (
+    Code,
+    Name,
+    Seed,
+    StudyPart,
+    as_is,
+    complaints,
+    distinct,
+    refuse_duplicates,
+    without_faults,
+)
 from plumbline.study.campaign import AcceptanceSpec, Ethics, RatersSpec, SampleSpec, refuse_undecidable
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec
@@ -152,11 +163,12 @@ class Study(StudyPart):
 
     @model_validator(mode="after")
     def _without_contradictions(self, info: ValidationInfo) -> Study:
-        custom = {**EIGHT, **(info.context or {}).get("transformations", {})}
+        context = info.context or {}
+        custom = {**EIGHT, **context.get("transformations", {})}
         kinds = [custom[name] for name in self.transformations]
-        self._has_what_its_subject_needs()
         faults = list[str]()
         checks: tuple[Callable[[], None], ...] = (
+            self._has_what_its_subject_needs,
             lambda: self._has_a_generator_for(kinds),
             lambda: refuse_undecidable(self.acceptance, self.raters, crowd=bool(self.crowd)),
             self._stops_where_it_can,
@@ -168,8 +180,10 @@ class Study(StudyPart):
             try:
                 check()
             except (StudyError, ValueError) as error:
-                faults.append(str(error))
-        if faults:
+                faults += str(error).split("\n")
+        if "contradictions" in context:
+            context["contradictions"][:] = faults  # of `read_study`, which checks more in spite of them
+        elif faults:
             raise ValueError("\n".join(faults))
         return self
 
@@ -331,6 +345,23 @@ class Study(StudyPart):
         return study
 
 
+@dataclass(frozen=True)
+class StudyReading:
+    """A study file as far as it can be read, and its faults."""
+
+    faults: list[str]  #: each in a line, with the file
+    study: Study | None = None  #: without the settings that have faults; None if nothing can be said of the others
+    left_out: frozenset[str] = frozenset()  #: the keys of these settings, such as sample.pairs
+
+    def knows(self, *keys: str) -> bool:
+        """Return whether the study has all settings below these keys as its file says them."""
+        return self.study is not None and not any(
+            f"{key}.".startswith(f"{left_out}.") or f"{left_out}.".startswith(f"{key}.")
+            for key in keys
+            for left_out in self.left_out
+        )
+
+
 def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     """Read a study.
 
@@ -342,6 +373,14 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     >>> study.acceptance.threshold, study.raters.per_pair
     (3.0, 4)
     """
+    reading = read_study(file, exports)
+    if reading.faults or reading.study is None:
+        raise StudyError(*reading.faults)
+    return reading.study
+
+
+def read_study(file: str | Path, exports: str | Path | None = None) -> StudyReading:
+    """Read a study file that may have faults; raises StudyError if it is missing or not a mapping in YAML."""
     try:
         data = read_yaml(path := Path(file))
     except FileNotFoundError:
@@ -349,55 +388,79 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
         raise StudyError(f"no study file {file} on this machine; {hint}") from None
     if not isinstance(data, dict):
         raise StudyError(f"{path}: a study is a mapping of keys to values; see {resource('studies/demo.yaml')}")
-    data, faults = dict(data), list[str]()
+    faults, left_out = list[str](), set[str]()
+    data = _with_files(data, path.parent, faults)
+    context: dict[str, Any] = {"transformations": {}, "engines": data.get("engines"), "contradictions": []}
     try:
-        for part in ("crowd", "bundle"):  # which may be in files of their own
-            if isinstance(data.get(part), str):
-                named = data.pop(part)
-                try:
-                    data[part] = read_yaml(path.parent / named)
-                except FileNotFoundError:
-                    faults.append(f"{part}: no file {path.parent / named}; correct its path")
-        context: dict[str, Any] = {"transformations": {}, "engines": data.get("engines")}
         if isinstance(data.get("subject"), dict) and data["subject"].get("kind") == HUMAN:
             data = with_human(data, context)
-        if isinstance(data.get("transformations"), list):
-            try:
-                names, context["transformations"] = own_transformations(data["transformations"], path.resolve().parent)
-                data["transformations"] = names
-            except StudyError as error:
-                faults += error.args
-                del data["transformations"]
-        study = _validated(data, context, faults)
-        study._own = custom = context["transformations"]
-        study._own = {**custom, **within_languages(study.transforming, study.languages, study.generator)}
-        refuse_unreachable(study, known_texts(study))
     except (ValidationError, StudyError) as error:
         faults += complaints(error) if isinstance(error, ValidationError) else error.args
-        raise StudyError(*with_lines(path, faults)) from None
+        return StudyReading(with_lines(path, faults))
+    if isinstance(data.get("transformations"), list):
+        try:
+            names, context["transformations"] = own_transformations(data["transformations"], path.resolve().parent)
+            data["transformations"] = names
+        except StudyError as error:
+            faults += error.args
+            del data["transformations"]
+            left_out.add("transformations")
+    study = _validated(data, context, faults, left_out)
+    if study is None:
+        return StudyReading(with_lines(path, faults))
     study._file = path.resolve()
     study._options = ("--study", str(file))
+    reading = StudyReading(faults, study, frozenset(left_out))
+    try:
+        study._own = {**study._own, **within_languages(study.transforming, study.languages, study.generator)}
+        if reading.knows("sample.pairs", "acceptance.min_pairs", "acceptance.scope", "raters.blocks", *JUDGED):
+            refuse_unreachable(study, known_texts(study))
+    except StudyError as error:
+        faults += error.args
+    faults[:] = with_lines(path, faults)
     if exports is not None:
         study._options += ("--exports", str(exports))
         folder = place(exports, "--exports")  # a local one, or any that fsspec knows (`s3://bucket/studies`)
         study._exports = folder if "://" in str(exports) else resolved(folder, "--exports")
-    return study
+    return reading
 
 
-def _validated(data: Mapping[str, Any], context: Mapping[str, Any], faults: Sequence[str]) -> Study:
-    """Return the study. Raises ValidationError; with `faults` of parts that are left out, StudyError for other parts.
+def _with_files(data: Mapping[str, Any], folder: Path, faults: list[str]) -> dict[str, Any]:
+    """Return a study's settings with those that are in files of their own; the faults of these go to `faults`."""
+    data = dict(data)
+    for part in ("crowd", "bundle"):
+        if isinstance(data.get(part), str):
+            named = data.pop(part)
+            try:
+                data[part] = read_yaml(folder / named)
+            except FileNotFoundError:
+                faults.append(f"{part}: no file {folder / named}; correct its path")
+            except StudyError as error:
+                faults += error.args
+    return data
 
-    What a part left out would contradict is not known then.
+
+#: The settings that say what gets verdicts.
+JUDGED = ("subject", "transformations")
+_PASSES = 5  # a setting that is left out may leave another one incomplete
+
+
+def _validated(data: dict[str, Any], context: dict[str, Any], faults: list[str], left_out: set[str]) -> Study | None:
+    """Return the study, without settings that have faults: they are added to `faults`, their keys to `left_out`.
+
+    What these would contradict is not known. None if too little is left.
     """
-    try:
-        study = Study.model_validate(data, context=context)
-    except ValidationError as error:
-        if not faults:
-            raise
-        whole = "\n".join(
-            cause["msg"] for cause in error.errors() if not cause["loc"] and cause["type"] == "value_error"
-        )
-        raise StudyError(*(fault for fault in complaints(error) if fault not in whole)) from None
-    if faults:
-        raise StudyError
-    return study
+    for number in range(_PASSES):
+        try:
+            study = Study.model_validate(data, context=context)
+        except ValidationError as error:
+            faults += [] if number else complaints(error)
+            data, keys = without_faults(data, error)
+            data = {"name": "unnamed", **data}
+            context["engines"] = data.get("engines")
+            left_out |= keys or {"name"}
+        else:
+            faults += [] if faults else context["contradictions"]
+            study._own = context["transformations"]
+            return study if study.kinds or not faults else None
+    return None

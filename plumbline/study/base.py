@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -87,8 +88,8 @@ class StudyPart(BaseModel):
         if not faulty:
             return check(data)
         faults = [
-            InitErrorDetails(type=PydanticCustomError("key", "{words}", {"words": words}), input=data)
-            for words in faulty.values()
+            InitErrorDetails(type=PydanticCustomError("key", "{words}", {"words": words, "key": key}), input=data)
+            for key, words in faulty.items()
         ]
         try:
             check({key: value for key, value in data.items() if key not in faulty})
@@ -195,6 +196,27 @@ def complaints(error: ValidationError) -> list[str]:
             words = fault if len(fault) <= LONGEST else f"{fault[:LONGEST]} ..."
             lines.append(f"{location}: {words}" if location else words)
     return lines
+
+
+def without_faults(data: Mapping[str, Any], error: ValidationError) -> tuple[dict[str, Any], set[str]]:
+    """Return the settings without those that a validation complains about, and the keys of these.
+
+    An entry of a list goes with its list, so that the numbers of others stay.
+    """
+    remaining, left_out = copy.deepcopy(dict(data)), set[str]()
+    for cause in error.errors(include_url=False):
+        parent: Any = None
+        inner: Any = remaining
+        keys: list[str] = []
+        for part in (*cause["loc"], *([cause["ctx"]["key"]] if cause["type"] == "key" else [])):
+            if isinstance(inner, dict) and part in inner:
+                parent, inner, keys = inner, inner[part], [*keys, part]
+            elif isinstance(inner, list) and isinstance(part, int) and part < len(inner):
+                inner = inner[part]
+        if parent is not None:
+            del parent[keys[-1]]
+            left_out.add(".".join(map(str, keys)))
+    return remaining, left_out
 
 
 def first_complaint(error: ValidationError) -> str:

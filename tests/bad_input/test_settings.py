@@ -108,7 +108,6 @@ VALUES: tuple[tuple[str, Any, str], ...] = (
     ("raters.simulated", [{"name": "a"}, {"name": "a"}], "simulated rater 'a' appears twice"),
     ("acceptance.rule", "median", "acceptance.rule: Input should be 'mean' or 'lower_bound'"),
     ("raters.blocks", [20, 10], "raters.blocks: [20, 10] is not ascending"),
-    ("raters.blocks", [8, 16], "blocks are decided by an interval over pairs; set `rule: lower_bound`"),
     ("acceptance.min_pairs", 7, "acceptance.min_pairs 7 is more than sample.pairs 6"),
     ("crowd", "crowd.yaml", "crowd: no file "),
     ("crowd", {"pay": {"hourly": 0}}, "greater than 0"),

@@ -9,11 +9,13 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from plumbline.cli import StudyOptions
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest, stage, study_hash
 from plumbline.study import ROOT, Study, load_study
 from plumbline.study.base import PATTERNS, complaints
 from plumbline.study.transformations import Transformation
+from plumbline.study_files import checked
 from tests.generation.helpers import study_data, write_study
 
 RECORDED = study_data()["generator"]
@@ -56,6 +58,41 @@ def test_all_faults_of_a_study_file_are_named_at_once_each_in_a_line(tmp_path: P
         "raters",
         "raters.per_pair",
     ]
+
+
+def test_faults_of_the_file_its_questions_and_its_data_are_named_at_once_each_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("text,label\nhello,a\n", encoding="utf-8")
+    (tmp_path / "study.yaml").write_text(
+        """\
+name: mine
+sampel: {}
+datasets:
+  - name: d
+    task: clustering
+    path: d.csv
+    language: en
+    columns: {text: Satz}
+transformations: [paraphrasing]
+sample: {pairs: 6, batch: 0}
+acceptance:
+  min_pairs: 20
+  rules: [{question: qualty, at_least: 3}]
+""",
+        encoding="utf-8",
+    )
+    with pytest.raises(StudyError) as error:
+        checked(StudyOptions(str(tmp_path / "study.yaml")))
+    lines = str(error.value).splitlines()
+    assert all(line.startswith(f"{tmp_path / 'study.yaml'}: ") for line in lines)
+    found = [int(line.rpartition("(line ")[2].removesuffix(")")) for line in lines]
+    assert found == [2, 10, 12, 13, 8]  # key, number, too few pairs, question, column
+
+
+def test_what_a_faulty_setting_would_change_is_not_said(tmp_path: Path) -> None:
+    data = study_data() | {"sample": {"pairs": "six"}, "acceptance": {"min_pairs": 200}, "generator": "none"}
+    with pytest.raises(StudyError) as error:
+        checked(StudyOptions(str(write_study(tmp_path, **data))))
+    assert len(str(error.value).splitlines()) == 2  # neither too few pairs nor a generator that is missing
 
 
 @pytest.mark.parametrize(
@@ -121,10 +158,12 @@ def test_a_fault_of_yaml_has_line_and_column(tmp_path: Path, text: str, says: st
 def test_contradictions_are_named_at_once(tmp_path: Path) -> None:
     own = {"name": "no", "axis": "form", "meaning": "changed", "outputs": {"path": "x.csv"}}
     data = {"name": "mine", "datasets": study_data()["datasets"], "transformations": [own, "paraphrasing"]}
+    data["raters"] = {"blocks": [50, 100]}
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
     with pytest.raises(StudyError) as error:
         load_study(tmp_path / "study.yaml")
-    needs, changes = str(error.value).splitlines()
+    needs, blocks, changes = str(error.value).splitlines()
+    assert "blocks are decided by an interval over pairs; set `rule: lower_bound`" in blocks
     assert "paraphrasing needs one" in needs and "'no' changes the meaning on purpose" in changes
 
 
