@@ -329,5 +329,6 @@ def _after(status: Status) -> NextStep | None:
     if scores is not None and scores.wanted and not status.study.judging.does_tasks:
         stages["scores-report"] = status.pages["scores-report"]
     order = ("accept", "ratings-report", "judge check", scored_by, "scores-report", "human-report")
-    command = next((name for name in order if name in stages and stages[name].state != "done"), None)
+    lacking = [name for name in order if name in stages and stages[name].state != "done" and name != status.writes]
+    command = next(iter(lacking), None)
     return NextStep(status.command(command)) if command else None

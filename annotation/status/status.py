@@ -102,6 +102,7 @@ class Status:
     manifest: Mapping[str, Any] = field(default_factory=dict)
     serves: bool = True  #: whether the study's server runs, as far as is known
     data: str = ""  #: the server's folder, where commands have to name it
+    writes: str = ""  #: the report that is being written with this status, which is no step any more
 
     @property
     def begun(self) -> bool:

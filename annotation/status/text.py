@@ -172,11 +172,7 @@ def headline(
 
     `reported` is for the report itself, which need not be written next.
     """
-    if reported:
-        stages = {
-            name: replace(stage, state="done") if name == "report" else stage for name, stage in status.stages.items()
-        }
-        status = replace(status, stages=stages)
+    status = replace(status, writes="ratings-report" if reported else "")
     answer, *rest = in_short(decided(verdicts), status.doubts, next_step(status))
     better = "; ".join([*answers(compared), *preferences.answers(preferred)])
     sentences = [answer, f"{better}."] if better else [answer]

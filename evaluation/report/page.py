@@ -7,7 +7,7 @@ each figure as SVG and PNG in `figures/`. Tables come from `evaluation.tables`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -182,7 +182,7 @@ def write_report(
         *missing_scores(records.scores, ModelHost.of(study).labels, study.command(COMMAND)),
         *failed_models(results.scores),
     ]
-    status = read_status(records, datetime.now(UTC), results.verdicts)
+    status = replace(read_status(records, datetime.now(UTC), results.verdicts), writes="scores-report")
     doubts = doubts_of(results, missing, status.doubts)
     words = PageWords(
         f"Robustness of embedding models: study {study.name}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -17,7 +18,7 @@ from annotation.records import Member
 from annotation.sampling.queues import in_order, queues_of
 from annotation.sampling.sample import draw_sample
 from annotation.status.monitoring import pace_of
-from annotation.status.progress import MEMBERS, Workload, by_rater, by_transformation, stages_of
+from annotation.status.progress import MEMBERS, Stage, Workload, by_rater, by_transformation, stages_of
 from annotation.status.status import Status, read_status
 from annotation.status.text import headline, next_step, status_text
 from annotation.verdicts.acceptance import accept
@@ -364,7 +365,14 @@ def test_after_a_discard_the_next_step_moves_on(
     assert edit == (people is not None and len(people) == 2)
     if command == "accept":
         accept(study)
-        assert at(study)[1] != following
+        status, following = at(study)
+        assert following == f"{MAIN} ratings-report {ARGUMENTS}"
+        written = next_step(replace(status, writes="ratings-report"))  # as the report itself names it
+        assert written.command.startswith(f"{MAIN} evaluate ")
+        scored = {**status.stages, **{name: Stage(name, "done") for name in ("report", "scores")}}
+        status = replace(status, stages=scored)
+        assert next_step(status).command.startswith(f"{MAIN} scores-report ")
+        assert not next_step(replace(status, writes="scores-report")).command.startswith(f"{MAIN} scores-report ")
     elif not edit:  # one more is let in, who can answer all
         with stage(study, "users invite", settings={"annotators": 3}):
             pass
