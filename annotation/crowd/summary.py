@@ -261,6 +261,11 @@ def to_pay(records: Evidence) -> tuple[str, str]:
     for name in ledgers(path):
         with Ledger(path, records.study.name, *name) as ledger:
             waiting = cases(records, ledger) if name.counts else []
+            if unread := sum(not case.work.answered for case in waiting):
+                return (
+                    "collect",
+                    f"reads the answers of {count(unread, 'submission')} before anybody decides about them",
+                )
             if ready := sum(case.advice == "approve" for case in waiting):
                 return name.words("approve --all"), f"pays {count(ready, 'submission')} that nothing speaks against"
             if waiting:
