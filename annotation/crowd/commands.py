@@ -205,9 +205,8 @@ def campaign_name(records: CampaignRecords, options: CrowdOptions) -> CampaignNa
                 f"{study.name} {has}, but a {begun_mode} one; add --{begun_mode} to use it, or --platform to rehearse"
             )
         begin = "" if begun else f"; `{REHEARSED.command(study, 'plan')}` begins a rehearsal, without people or money"
-        raise StudyError(
-            f"{study.name} {has}; name the platform: --platform {' or --platform '.join(PLATFORMS)}{begin}"
-        )
+        able = [platform for platform in PLATFORMS if mode in platform_class(platform).modes]
+        raise StudyError(f"{study.name} {has}; name the platform: --platform {' or --platform '.join(able)}{begin}")
     return here[0]
 
 

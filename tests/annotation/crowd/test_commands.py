@@ -166,6 +166,7 @@ def _refuse_ids_outside_the_ledger(study: Study) -> None:
             [],
             "crowd has no sandbox campaign yet; name the platform: --platform prolific or --platform link or",
         ),
+        (["--test"], "crowd has no test campaign yet; name the platform: --platform prolific; `plumbline crowd plan"),
     ],
 )
 def test_bad_input_is_one_line(variant: Make, crowd: Crowd, site: MTurkSite, words: list[str], says: str) -> None:
