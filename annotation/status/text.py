@@ -168,16 +168,15 @@ def headline(
     *,
     reported: bool = False,
 ) -> tuple[str, ...]:
-    """Three sentences about verdicts that hold, and one on systems that were compared, if there are any.
+    """Three sentences about verdicts that hold, after one on systems that were compared, if there are any.
 
     `reported` is for the report itself, which need not be written next.
     """
     status = replace(status, writes="ratings-report" if reported else "")
     answer, *rest = in_short(decided(verdicts), status.doubts, next_step(status))
     better = "; ".join([*answers(compared), *preferences.answers(preferred)])
-    sentences = [answer, f"{better}."] if better else [answer]
-    # Choices are made between systems: their verdicts are only about how often a label was chosen.
-    return (*(sentences if preferred.systems.empty else reversed(sentences)), *rest)
+    # Who compares systems asks first which is better.
+    return (*([f"{better}."] if better else []), answer, *rest)
 
 
 def in_short(answer: str, doubts: Sequence[str], step: NextStep) -> tuple[str, ...]:

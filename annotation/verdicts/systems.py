@@ -240,15 +240,25 @@ def answers(done: SideBySide) -> Iterator[str]:
             yield f"No system is the best in {question}: {best['reason'] or each}"
             continue
         others = differences[(differences["question"] == question) & (differences["system"] == best["system"])]
+        if len(systems) == 2:
+            yield _of_two(str(question), others.to_dict("records")[0])
+            continue
         alike = [_named(name) for name in others.loc[~(others["p_holm"] < 1 - CONFIDENCE), "other"]]
         apart = f"not told apart from {' and '.join(alike)}" if alike else "told apart from all others"
         of_best = number(best["mean"])
         if (others["n"] != best["n"]).any():
             of_best = "by the differences on the originals that it shares with each other system"
-        if len(systems) == 2:
-            outcome, row = "not told apart" if alike else "told apart", others.iloc[0]
-            apart = f"{outcome} from {_named(row['other'])}, difference {difference_words(row)}"
         yield f"{_named(best['system'])} has the best {question} ({of_best}, {apart})"
+
+
+def _of_two(question: str, row: Row) -> str:
+    """Return which of two systems is better and by how much; the better one has fewer points if these are better."""
+    names = _named(row["system"]), _named(row["other"])
+    if not row["p_holm"] < 1 - CONFIDENCE:
+        return f"{' and '.join(names)} are not told apart in {question} (difference {difference_words(row)})"
+    sign = 1 if row["difference"] > 0 else -1
+    low, high = sorted((sign * row["low"], sign * row["high"]))
+    return f"{' is better than '.join(names)} in {question} by {interval(sign * row['difference'], low, high)}"
 
 
 def p_words(row: Row) -> str:

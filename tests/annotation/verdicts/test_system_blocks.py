@@ -113,7 +113,7 @@ def test_systems_of_two_queues_have_ranks_and_a_best_one_in_each(variant: Make, 
     best = found.systems[(found.systems["question"] == "quality") & (found.systems["rank"] == 1)]
     assert dict(zip(best["system"], best["queue"], strict=True)) == {"ours": "first", "third": "second"}
     quality = [sentence for sentence in answers(found) if "quality" in sentence]
-    assert [sentence.split(" has the best ")[0] for sentence in quality] == ["Ours", "Third"]
+    assert [sentence.split(" is better than ")[0] for sentence in quality] == ["Ours", "Third"]
     printed = table_two_exhibit(accept(study).groups, study.called).printed
     assert list(printed["Of"]) == ["system"] * 4 + ["overall"]  # an axis would repeat all
     assert study.called.known == "controls"

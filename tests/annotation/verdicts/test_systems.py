@@ -38,7 +38,7 @@ def test_systems_are_compared_on_common_originals_over_all_and_in_each_language(
     assert found.differences["difference"].to_numpy() == pytest.approx(sum(GAIN[:10]) / 10)
     assert found.systems["mean"].to_numpy() == pytest.approx([2.7, 2] * 3)
     (sentence,) = answers(found)
-    assert sentence.startswith("Ours has the best quality (2.70, told apart from Theirs, difference +0.70 [")
+    assert sentence.startswith("Ours is better than Theirs in quality by 0.70 [")
     hteb = [one.model_copy(update={"transformation": "paraphrasing"}) for one in PAIRS]
     assert compared(ratings(), hteb, Design(("quality",)), PairSubject()).systems.empty
 
@@ -51,7 +51,7 @@ def test_the_rules_say_which_end_is_the_better_one_and_blocks_compare_nothing() 
         assert any("fewer points are better" in note for note in exhibit(found).notes)
         usual = exhibit(compared(ratings(), PAIRS, Design(("quality",)), PairSubject()))
         assert not any("fewer points are better" in note for note in usual.notes)
-    assert sentence.startswith("Theirs has the best quality (2.00, told apart from Ours, difference ")
+    assert sentence.startswith("Theirs is better than Ours in quality by 0.70 [")
     looks = AcceptanceSpec.model_validate({"rule": "lower_bound", "interval": "pairs"})
     by_blocks = Design(("quality",), rule=looks, blocks=(8, 12))
     assert compared(ratings(), PAIRS, by_blocks, PairSubject()).differences.empty
