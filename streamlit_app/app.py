@@ -6,13 +6,16 @@ The pages are the modules in `views/`, each with its own address; they compute n
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from importlib import import_module
 
 import streamlit as st
 
+from annotation.status.status import Status
 from annotation.verdicts.tables import SIMULATED
 from plumbline.errors import PlumblineError
+from plumbline.exhibits.templates import source
 from streamlit_app import server
 from streamlit_app.elements import complain, sections
 from streamlit_app.readers import StudyReader
@@ -28,11 +31,19 @@ PAGES = {
     "scores": "Scores",
     "texts": "Texts",
 }
+_FOLLOWED = ("answer", "campaign")  # pages that follow a campaign
+_AGAIN = 20  # seconds between looks at the records
 _SIDE = 230  # pixels for the pages' names and for filters
 #: Streamlit leaves margins of 80 pixels, with which wide tables would be cut off.
 _EDGES = (
     "[data-testid=stMainBlockContainer] {padding: 3.5rem 2rem 4rem}"
     " @media (max-width: 640px) {[data-testid=stMainBlockContainer] {padding: 3.5rem 1rem 4rem}}"
+    " .stApp {--page: light-dark(#fff, #171614); --line: light-dark(#dde1e8, #333947);"
+    " --faint: light-dark(#5b6475, #a3abbb); --shade: light-dark(rgb(31 36 48 / 18%), rgb(0 0 0 / 60%));"
+    " --accepted: light-dark(#00704a, #4cc596); --rejected: light-dark(#b34700, #ff9d57); --undecided: var(--faint)}"
+    " .stApp .cards {grid-template-columns: repeat(auto-fill, minmax(min(17.5rem, 100%), 1fr)); margin: 0}"
+    " .stApp .cards, .stApp dl {padding: 0} .stApp .cards li, .stApp dl, .stApp dd {margin-left: 0}"
+    " @media (min-width: 641px) {.wide {width: fit-content; max-width: 100%}}"
 )
 
 
@@ -54,7 +65,7 @@ def main() -> None:
     ]
     page = st.navigation(entries)
     st.set_page_config(page_title=f"{page.title} - Plumbline", layout="wide", initial_sidebar_state=_SIDE)
-    st.html(f"<style>{_EDGES}</style>")
+    st.html(f"<style>{_EDGES}{source('plumbline/exhibits/parts.css')}</style>")
     if study is None:
         st.title("Plumbline", anchor=False)
         complain(reason)
@@ -79,6 +90,18 @@ def main() -> None:
 def _draw(address: str) -> None:
     view = import_module(f"streamlit_app.views.{address}")
     sections(lambda: view.draw(view.READER(opened())))
+    if address in _FOLLOWED:
+        with contextlib.suppress(PlumblineError, OSError):  # which the page has reported
+            reader = StudyReader(opened())
+            _follow(reader, reader.status())
+
+
+@st.fragment(run_every=_AGAIN)
+def _follow(reader: StudyReader, status: Status) -> None:
+    """Draw the page anew once the study's records have changed."""
+    with contextlib.suppress(PlumblineError, OSError):
+        if reader.status() is not status:
+            st.rerun()
 
 
 if __name__ == "__main__":

@@ -10,20 +10,24 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from html import escape
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from annotation.verdicts.preferences import choices_exhibit, preferences_exhibit
+from annotation.verdicts.systems import differences_exhibit, systems_exhibit
 from plumbline.errors import PlumblineError
-from plumbline.exhibits.page import svg
-from plumbline.exhibits.table import CODE, Exhibit, csv_bytes, is_numeric, read_by_people
+from plumbline.exhibits.page import part_html, svg
+from plumbline.exhibits.table import CODE, Exhibit, csv_bytes
 from plumbline.importing import altair as alt
 from plumbline.resources import installing
 from plumbline.words import count
-from streamlit_app.readers import OF_PEOPLE, PROMPTED, NotYetError, PageReader
+from streamlit_app.readers import OF_PEOPLE, PROMPTED, NotYetError, PageReader, StudyReader
 
 #: A mark and a word for each decision: never colour alone.
 DECISIONS = {"accepted": "✔ accepted", "rejected": "✘ rejected", "undecided": "? undecided"}
@@ -35,7 +39,7 @@ _MARGINS = {"left": 45, "right": 30, "top": 5, "bottom": 5}
 _NAMES = 240  # pixels for the names of a chart's rows
 _ROOM = 40  # characters in a row of a legend on a phone
 _LETTERS = 56  # characters in a row's name and a row of a legend together, on a phone
-_LONG = 15  # a table with more rows scrolls
+_LONG = 400  # rows of a table, above which it scrolls without breaking lines
 
 
 def sections(*draws: Callable[[], None], not_yet: bool = True) -> None:
@@ -154,24 +158,32 @@ def unchecked(chart: alt.TopLevelMixin) -> Any:
     return _RawChart(chart)
 
 
-def exhibit(study_name: str, table: Exhibit, *, captioned: bool = True, **options: Any) -> None:
+def exhibit(study_name: str, table: Exhibit, *, captioned: bool = True) -> None:
     """Draw a report's table with its caption, notes and the button for its CSV with all digits, unless it is empty.
 
-    `captioned` is False if the heading already says the caption; `options` are those of `st.dataframe`.
+    `captioned` is False if the heading already says the caption.
     """
     if table.frame.empty:
         return
     if captioned:
         st.text(table.caption)
-    printed, name = read_by_people(table.printed), file_name(study_name, table.name)
-    options.setdefault("height", "content" if len(printed) <= _LONG else "auto")
-    words = [column for column in printed.columns if not pd.api.types.is_numeric_dtype(printed[column])]
-    numbers = [column for column in words if any(printed[column]) and is_numeric(map(str, printed[column]))]
-    at_the_right = {column: st.column_config.Column(alignment="right") for column in numbers}  # as other numbers are
-    options["column_config"] = at_the_right | options.get("column_config", {})
-    st.dataframe(printed, hide_index=True, alt=name.replace("-", " "), **options)
+    shown, name = table.table(), file_name(study_name, table.name)
+    if len(shown.frame) > _LONG:
+        st.dataframe(shown.frame, hide_index=True, alt=name.replace("-", " "))
+    else:
+        st.html(part_html(replace(shown, caption=name.replace("-", " "))))
     download_csv(name, table.frame)
     lines(table.notes)
+
+
+def side_by_side(reader: StudyReader) -> None:
+    """Draw the systems' means, ranks and differences on the same originals, and how often each was preferred."""
+    (compared, preferred), called = reader.side_by_side(), reader.study.called
+    tables = [systems_exhibit(compared, called), differences_exhibit(compared, called)]
+    for table in [*tables, preferences_exhibit(preferred), choices_exhibit(preferred)]:
+        if len(table.frame):
+            heading(table.caption)
+            exhibit(reader.name, table, captioned=False)
 
 
 def file_name(study_name: str, title: str) -> str:
@@ -212,6 +224,12 @@ def lines(notes: Sequence[str], called: str = "notes on these numbers") -> None:
         st.text(quoted("\n".join(notes)))
 
 
+def numbers(facts: Mapping[str, str]) -> None:
+    """Draw numbers beside one another, each below its name."""
+    shown = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
+    st.html(f'<dl class="facts">{shown}</dl>')
+
+
 def quoted(line: str) -> str:
     """Return a line as text, with quotation marks instead of backticks."""
     return CODE.sub(r"“\1”", line)
@@ -238,9 +256,8 @@ def download_svg(name: str, draw: Callable[[], alt.TopLevelMixin]) -> None:
 
 
 def _download(label: str, content: Callable[[], bytes], file: str, mime: str, *, disabled: bool = False) -> None:
-    st.download_button(
-        label, content, file, mime, key=f"download-{file}", on_click="ignore", icon=_ICON, disabled=disabled
-    )
+    options: dict[str, Any] = {"on_click": "ignore", "icon": _ICON, "type": "tertiary", "disabled": disabled}
+    st.download_button(label, content, file, mime, key=f"download-{file}", **options)
 
 
 def limits(

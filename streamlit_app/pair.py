@@ -11,13 +11,15 @@ from difflib import SequenceMatcher
 from html import escape
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from annotation.verdicts.tables import display
 from plumbline.errors import PlumblineError
+from plumbline.exhibits.table import Cell, Exhibit, cell
 from plumbline.fields import fields_of
 from plumbline.words import HAN_AND_KANA, THAI_LAO_KHMER_MYANMAR
-from streamlit_app.elements import complain, download_csv
+from streamlit_app.elements import complain, exhibit
 from streamlit_app.readers.campaign import CampaignReader
 
 LONGEST = 3000  # mean tokens of the two texts; longer ones are not compared, as the time grows with the square
@@ -116,24 +118,12 @@ def _show(reader: CampaignReader, pair_id: str) -> None:
     if ratings.empty:
         st.text("Nobody has rated it yet.")
         return
-    config: dict[str, Any] = {
-        "rater_id": "Rater",
-        "question": "Question",
-        "value": "Rating",
-        "answer": "Answer",
-        "status": "Status",
-        "comment": "Comment",
-        "excluded": "Excluded",
-        "withdrawn": "Withdrawn",
-        "submitted_at": st.column_config.DatetimeColumn("Answered", format="YYYY-MM-DD HH:mm", timezone="UTC"),
-        "simulated": "Simulated",
+    columns: dict[str, Cell] = {
+        "Rater": "rater_id",
+        "Question": "question",
+        "Rating": cell("value", lambda value: "" if pd.isna(value) else f"{value:g}"),
+        **{name.capitalize(): name for name in ("answer", "status", "comment", "excluded", "withdrawn")},
+        "Answered (UTC)": cell("submitted_at", lambda at: "" if pd.isna(at) else f"{at:%Y-%m-%d %H:%M}"),
+        "Simulated": cell("simulated", lambda simulated: "simulated" if simulated else ""),
     }
-    empty = [name for name in ("answer", "comment", "excluded", "withdrawn") if not ratings[name].str.strip().any()]
-    st.dataframe(
-        ratings.drop(columns=empty),
-        hide_index=True,
-        height="content",
-        column_config=config,
-        alt="Ratings of this pair, by pseudonym",
-    )
-    download_csv(f"{reader.name}-pair-{pair_id[:8]}", ratings)
+    exhibit(reader.name, Exhibit.of(f"pair-{pair_id[:8]}", "", ratings, columns), captioned=False)

@@ -13,17 +13,19 @@ import numpy as np
 import pandas as pd
 
 from annotation.verdicts.tables import display, interval_of, scoped
-from plumbline.exhibits.charts import NEUTRAL, colours, legend_above
+from plumbline.exhibits.charts import NEUTRAL, WIDTH, Kinds, colours, legend_above, rows, tips
 from plumbline.exhibits.table import number
 from plumbline.scales import classes_of, is_whole, marks
-from plumbline.study.transformations import Axes
+from plumbline.study.transformations import Axes, in_order
 
 DECISIONS = {"accepted": "circle", "undecided": "diamond", "rejected": "cross"}
 _WIDTH = 280  # with the labels beside it, two charts stand side by side, and one can be read on a telephone
 _ROW = 24
+_BAR = 26
 _FAINT = 0.07  # smaller shares have no number in them
 _PUOR = ((230, 97, 1), (253, 184, 99), (247, 247, 247), (178, 171, 210), (94, 60, 153))
 _INK = "#1f2430"
+_PATHS = {"accepted": "#009E73", "undecided": NEUTRAL, "rejected": "#D55E00"}
 
 
 def rating_shares(shares: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChart:
@@ -98,7 +100,8 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
     row = alt.Y("name:N", sort=list(rows["name"]), title=None)
     axis_names = Axes.of(means).shown
     axes = alt.Scale(domain=[display(axis) for axis in axis_names], range=list(colours(axis_names).values()))
-    colour = alt.Color("axis_name:N", title=None, scale=axes).legend(**legend_above(axes.domain))
+    colour = alt.Color("axis_name:N", title=None, scale=axes)
+    colour = colour.legend(**legend_above(axes.domain)) if len(axis_names) > 1 else colour.legend(None)
     shapes = alt.Scale(domain=list(DECISIONS), range=list(DECISIONS.values()))
     lines = alt.Chart(rows.dropna(subset=["low", "high"])).mark_rule(strokeWidth=2)
     points = alt.Chart(rows.dropna(subset=["mean"])).mark_point(size=110, filled=True, opacity=1)
@@ -114,6 +117,49 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
         ),
     ]
     return _finished(layers, rows["name"])
+
+
+def look_paths(looks: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChart:
+    """Chart the mean of each verdict at each look after a block, with its interval, against the limit.
+
+    `looks` has the columns of `annotation.verdicts.tables.looks_frame` for one question.
+    """
+    across = alt.X("pairs:Q", title="Pairs rated by the look").axis(tickMinStep=1).scale(zero=False)
+    extent = alt.Scale(domain=[float(scale[0]), float(scale[-1])], nice=False)
+    inks = {decision: ink for decision, ink in _PATHS.items() if decision in set(looks["decision"])}
+    colour = alt.Color("decision:N", title=None).scale(domain=[*inks], range=[*inks.values()])
+    base = alt.Chart(looks).encode(x=across, detail="verdict:N", color=colour.legend(**legend_above(inks)))
+    layers = [
+        alt.Chart(looks[["limit"]].drop_duplicates()).mark_rule(strokeDash=[5, 4], color=NEUTRAL).encode(y="limit:Q"),
+        base.mark_rule(opacity=0.5).encode(y="low:Q", y2="high:Q"),
+        base.mark_line(point={"size": 60, "filled": True}).encode(
+            y=alt.Y("mean:Q", title="Mean rating", scale=extent), tooltip=tips("verdict:N", "look:Q", "mean:Q:.2f")
+        ),
+    ]
+    return alt.LayerChart(layer=layers, width=_WIDTH, height=_WIDTH)
+
+
+def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
+    """Answers that count beside those wanted, a row a transformation and language, from `by_transformation`."""
+    order = {name: position for position, name in enumerate(in_order(progress["transformation"].unique()))}
+    axes = Axes.of(progress).shown
+    # A categorical column would be sorted in the order of its categories.
+    ordered = progress.sort_values("transformation", key=lambda names: names.astype(object).map(order), kind="stable")
+    ordered = ordered.assign(
+        row=[
+            scoped(name, language)
+            for name, language in zip(ordered["transformation"], ordered["language"], strict=True)
+        ],
+        axis=ordered["axis"].map(display),
+    )
+    inks = dict(zip(map(display, axes), colours(axes).values(), strict=True))
+    kinds = Kinds("axis", inks, {}, hidden=len(inks) == 1)
+    hover = tips("row:N", "counting:Q", "wanted:Q", "open:Q", "complete:Q", "pairs:Q")
+    base = alt.Chart(ordered).encode(y=rows("row", ordered["row"], limit=220), tooltip=hover)
+    answers = alt.X("wanted:Q", title="Answers (pale: wanted)").axis(tickMinStep=1)
+    wanted = base.mark_bar(color=NEUTRAL, opacity=0.3).encode(x=answers)
+    counted = base.mark_bar(height={"band": 0.5}).encode(x=alt.X("counting:Q"), color=kinds.colour)
+    return alt.LayerChart(layer=[wanted, counted], width=WIDTH * 2 // 3, height=_BAR * len(ordered))
 
 
 def means_in_words(means: pd.DataFrame) -> str:

@@ -21,14 +21,14 @@ from annotation.page.training import by_trained
 from annotation.questions.entries import worded
 from annotation.questions.summary import Share, Summary
 from annotation.ratings.decisions import decision_words
-from annotation.records import Group, Verdict
+from annotation.records import Group
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import SOURCE_NAMES
 from annotation.statistics.reliability import reliability_table, truth_table
 from annotation.verdicts import preferences, systems, tables
 from annotation.verdicts.preregistration import amendments
 from annotation.verdicts.rules import in_words
-from annotation.verdicts.tables import display, interval_of, rated
+from annotation.verdicts.tables import display, interval_of
 from plumbline.exhibits.table import Cell, Exhibit, cell, interval
 from plumbline.languages import language_name
 from plumbline.scales import classes_of
@@ -126,20 +126,6 @@ def shares_frame(material: CampaignMaterial) -> pd.DataFrame:
             points = zip(labels, numbers, strict=True)
             rows += [(question, name, point, n, n / total if total else 0.0, total) for point, n in points]
     return pd.DataFrame(rows, columns=["question", "transformation", "value", "n", "share", "total"])
-
-
-def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
-    """Return the means that were judged: a row for each verdict and question."""
-    of_verdict = ["transformation", "language", "task_type", "axis", "decision"]
-    of_question = ["question", "mean", "low", "high", "interval", "interval_reason"]
-    rows = []
-    for verdict in verdicts:
-        limits = {rule.question: rule.limit for rule in reversed(verdict.result.rules) if not rule.label}
-        for summary in rated(verdict.questions):
-            row = {name: getattr(verdict, name) for name in of_verdict}
-            row["threshold"] = limits.get(summary.question, verdict.result.threshold)
-            rows.append(row | {name: getattr(summary, name) for name in of_question})
-    return pd.DataFrame(rows, columns=[*of_verdict, "threshold", *of_question])
 
 
 def raters_exhibit(material: CampaignMaterial) -> Exhibit:

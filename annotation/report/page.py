@@ -5,9 +5,8 @@ Raters are in it by pseudonym. Their comments are not: people write names into t
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from annotation.report.charts import (
     rating_shares,
     shares_in_words,
 )
-from annotation.report.exhibits import means_frame, shares_frame, stamp
+from annotation.report.exhibits import shares_frame, stamp
 from annotation.report.material import CampaignMaterial, read_material
 from annotation.report.methods import INTERVALS, methods
 from annotation.status.status import read_status
@@ -31,25 +30,25 @@ from annotation.status.text import headline
 from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import amendment_lines, fixed_text
-from annotation.verdicts.rules import in_own_words, late_lines, unchecked
+from annotation.verdicts.rules import late_lines, unchecked
 from annotation.verdicts.tables import (
+    CARDS,
     SIMULATED,
     agreement_exhibit,
-    chance,
+    cards,
     display,
-    interval_of,
+    legend_of,
     looks_exhibit,
     looks_frame,
+    means_frame,
     rule_chances,
-    scoped,
     unbiased_exhibit,
 )
-from plumbline.exhibits.page import Card, CardMean, Figure, Section, write_page
+from plumbline.exhibits.page import Figure, Section, write_page
 from plumbline.exhibits.table import Exhibit, Table, csv_bytes, write_files
 from plumbline.exhibits.templates import blocks
 from plumbline.fields import fields_of
 from plumbline.study import Study
-from plumbline.words import count
 
 EACH = 3  # pairs of each kind
 _LONGEST = 300  # characters of a text on the page; the CSV file has all
@@ -139,7 +138,6 @@ OUTLINE = {
     "This report": ("description", "about", "privacy"),
 }
 _OPEN = {"What is doubtful", "What was decided", "Side by side", "Examples", "What people answered"}
-_CARDS = 24  # as many a reader looks at; of more verdicts there is a figure
 SHARES, MEANS = "ratings_by_point", "means"  # files with the numbers of the figures
 
 
@@ -163,7 +161,8 @@ def write_report(study: Study, at: datetime | None = None) -> Path:
     title = f"What people decided: study {study.name}"
     status = read_status(evidence, material.read_at, material.verdicts)
     sentences = headline(status, material.verdicts, material.side_by_side, material.preferred, reported=True)
-    short = Section("In short", [*sentences, *(shown := cards(material)), *_legend(shown)])
+    shown = cards(material.verdicts, material.rubric, study.called)
+    short = Section("In short", [*sentences, *shown, *legend_of(shown)])
     warning = " ".join([*([SIMULATED] if material.simulated else []), *late_lines(material.verdicts)])
     write_page(page, title, warning, [short, *sections(material, tables, drawn)])
     return page
@@ -241,44 +240,6 @@ def sections(
     return [Section(heading, some, heading not in _OPEN) for heading, some in parts_by_heading.items() if some]
 
 
-def cards(material: CampaignMaterial) -> list[Card]:
-    """Return a card for each verdict, with its means on their scales; none if there are too many to look at."""
-    called, verdicts = material.study.called, material.verdicts
-    return [
-        Card(
-            scoped(verdict.transformation, verdict.language, verdict.task_type),
-            verdict.decision,
-            f", P {chance(verdict.probability)}, {count(verdict.n_pairs, called.item)}",
-            [
-                _on_scale(row, material.rubric.scale_of(row["question"]))
-                for row in means_frame([verdict]).to_dict("records")
-            ],
-            "; ".join(in_own_words(verdict.reasons, called)),
-        )
-        for verdict in (verdicts if len(verdicts) <= _CARDS else ())
-    ]
-
-
-def _legend(some: Sequence[Card]) -> list[str]:
-    """Return what the lines of cards are; nothing if no card has any."""
-    means = [mean for card in some for mean in card.means]
-    limits = "; the dashes are the limit of its rule" if any(mean.limit is not None for mean in means) else ""
-    line = "Each line is a question's scale, from its lowest point; the dot is the mean, with its 95% interval"
-    return [f"{line}{limits}."] if means else []
-
-
-def _on_scale(row: Mapping[Hashable, Any], scale: Sequence[float]) -> CardMean:
-    """Return a mean of `means_frame` as places on its question's scale."""
-    low, high = float(scale[0]), float(scale[-1])
-    places = {
-        name: round(100 * (row[name] - low) / (high - low), 1) if math.isfinite(row[name]) else None
-        for name in ("mean", "low", "high", "threshold")
-    }
-    return CardMean(
-        row["question"], interval_of(row), places["mean"], places["low"], places["high"], places["threshold"]
-    )
-
-
 def page_facts(material: CampaignMaterial, tables: Collection[str]) -> dict[str, Any]:
     """Return what the page says, by the names in its template; `tables` are those that it shows."""
     study, outcome, holds = material.study, material.judges, material.holds
@@ -311,7 +272,7 @@ def _figures(material: CampaignMaterial, drawn: Mapping[str, pd.DataFrame]) -> d
     for question in material.questions:
         scale, title = material.rubric.scale_of(question), question.capitalize()
         means = drawn[MEANS][drawn[MEANS]["question"] == question]
-        if len(means) and len(material.verdicts) > _CARDS:
+        if len(means) and len(material.verdicts) > CARDS:
             dashes = "; the dashed line is the threshold" if means["threshold"].notna().any() else ""
             caption = (
                 f"{title}: mean of the ratings that each verdict rests on, with its 95% interval{dashes}."

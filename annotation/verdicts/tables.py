@@ -1,4 +1,4 @@
-"""Tables for people, from records: HTEB's Table 2, agreement and the verdicts. Nothing is computed here."""
+"""Tables and cards for people, from records: HTEB's Table 2, agreement and the verdicts. Nothing is computed here."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from annotation.campaign.rubric import Rubric
 from annotation.questions.question import KINDS, Question
 from annotation.questions.rating import COEFFICIENTS
 from annotation.questions.summary import Chance, Summary
@@ -16,6 +17,7 @@ from annotation.records import P_IS, Group, Verdict
 from annotation.verdicts.looks import WHY_UNBIASED, decided_after
 from annotation.verdicts.rules import in_own_words, in_words, late_lines, unchecked
 from plumbline.cli import columns
+from plumbline.exhibits.page import Card, CardMean
 from plumbline.exhibits.table import Exhibit, interval, number
 from plumbline.languages import language_name
 from plumbline.statistics.agreement import band
@@ -24,6 +26,7 @@ from plumbline.study.campaign import QualityLimits
 from plumbline.study.subject import KNOWN, PAIRS, ItemNames
 from plumbline.words import count
 
+CARDS = 24  # as many a reader looks at; of more verdicts there is a figure
 AT_LEAST = "AC2 and alpha at least"
 SIMULATED = "SIMULATED RATINGS, A REHEARSAL: made up to show that the flow works; they measure nothing."
 
@@ -420,3 +423,51 @@ def wrong(limits: QualityLimits, questions: Collection[Question]) -> str:
     off = " or ".join(name for name, on_scale in words.items() if on_scale)
     rest = [name for name, on_scale in words.items() if name and not on_scale]
     return f"{rest[0]} (on a scale: {off})" if off and rest else "".join([off, *rest[:1]])
+
+
+def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
+    """Return the means that were judged: a row for each verdict and question."""
+    of_verdict = ["transformation", "language", "task_type", "axis", "decision"]
+    of_question = ["question", "mean", "low", "high", "interval", "interval_reason"]
+    rows = []
+    for verdict in verdicts:
+        limits = {rule.question: rule.limit for rule in reversed(verdict.result.rules) if not rule.label}
+        for summary in rated(verdict.questions):
+            row = {name: getattr(verdict, name) for name in of_verdict}
+            row["threshold"] = limits.get(summary.question, verdict.result.threshold)
+            rows.append(row | {name: getattr(summary, name) for name in of_question})
+    return pd.DataFrame(rows, columns=[*of_verdict, "threshold", *of_question])
+
+
+def cards(verdicts: Sequence[Verdict], rubric: Rubric, called: ItemNames) -> list[Card]:
+    """Return a card for each verdict, with its means on their scales; none if there are too many to look at."""
+    return [
+        Card(
+            scoped(verdict.transformation, verdict.language, verdict.task_type),
+            verdict.decision,
+            f", P {chance(verdict.probability)}, {count(verdict.n_pairs, called.item)}",
+            [_on_scale(row, rubric.scale_of(row["question"])) for row in means_frame([verdict]).to_dict("records")],
+            "; ".join(in_own_words(verdict.reasons, called)),
+        )
+        for verdict in (verdicts if len(verdicts) <= CARDS else ())
+    ]
+
+
+def legend_of(some: Sequence[Card]) -> list[str]:
+    """Return what the lines of cards are; nothing if no card has any."""
+    means = [mean for card in some for mean in card.means]
+    limits = "; the dashes are the limit of its rule" if any(mean.limit is not None for mean in means) else ""
+    line = "Each line is a question's scale, from its lowest point; the dot is the mean, with its 95% interval"
+    return [f"{line}{limits}."] if means else []
+
+
+def _on_scale(row: Mapping[Hashable, Any], scale: Sequence[float]) -> CardMean:
+    """Return a mean of `means_frame` as places on its question's scale."""
+    low, high = float(scale[0]), float(scale[-1])
+    places = {
+        name: round(100 * (row[name] - low) / (high - low), 1) if math.isfinite(row[name]) else None
+        for name in ("mean", "low", "high", "threshold")
+    }
+    return CardMean(
+        row["question"], interval_of(row), places["mean"], places["low"], places["high"], places["threshold"]
+    )

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from plumbline.exhibits.table import UNDEFINED, Exhibit, Table, is_numeric, write_files
-from plumbline.exhibits.templates import html, source
+from plumbline.exhibits.templates import environment, html, source
 from plumbline.importing import altair as alt
 from plumbline.importing import vl_convert
 from plumbline.store import atomic
@@ -208,19 +209,28 @@ def _shown_parts(parts: Sequence[Part], notes: Sequence[str]) -> list[dict[str, 
         elif kind is Card:
             blocks.append({"kind": "cards", "cards": [*run]})
         else:
-            blocks += [_shown(part, notes) for part in run if isinstance(part, str | Table)]
+            blocks += [
+                {"kind": "words", "words": part} if isinstance(part, str) else _shown(part, notes)
+                for part in run
+                if isinstance(part, str | Table)
+            ]
     return blocks
 
 
-def _shown(part: str | Table, notes: Sequence[str]) -> dict[str, object]:
-    if isinstance(part, str):
-        return {"kind": "words", "words": part}
+def part_html(part: Table | Sequence[Card]) -> str:
+    """Return a table, or cards, as they stand on a report's page; on a phone the table is a card for each row."""
+    drawn: Any = environment("html").get_template("plumbline/exhibits/parts.html").module
+    return str(drawn.table(_shown(part, part.notes), stacked=True) if isinstance(part, Table) else drawn.cards(part))
+
+
+def _shown(table: Table, notes: Sequence[str]) -> dict[str, object]:
+    """Return a table for its template; `notes` are numbered."""
     rows = [
         [UNDEFINED if cell is None or (isinstance(cell, float) and math.isnan(cell)) else str(cell) for cell in row]
-        for row in part.frame.itertuples(index=False)
+        for row in table.frame.itertuples(index=False)
     ]
-    head = list(map(str, part.frame.columns))
+    head = list(map(str, table.frame.columns))
     columns = [[row[column] for row in rows] for column in range(len(head))]
     numeric = [bool(cells) and is_numeric(cells) for cells in columns]
-    spans = _spans([1 + notes.index(note) for note in dict.fromkeys(part.notes)])
-    return {"kind": "table", "head": head, "rows": rows, "numeric": numeric, "caption": part.caption, "notes": spans}
+    spans = _spans([1 + notes.index(note) for note in dict.fromkeys(table.notes)])
+    return {"kind": "table", "head": head, "rows": rows, "numeric": numeric, "caption": table.caption, "notes": spans}

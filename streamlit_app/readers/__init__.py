@@ -20,6 +20,8 @@ import pandas as pd
 import streamlit as st
 
 from annotation.campaign.records import CampaignData, CampaignRecords
+from annotation.crowd.pay import dollars
+from annotation.crowd.summary import read_summaries
 from annotation.records import Look, RuleSet, Sign, Verdict
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.statistics.systems import SideBySide
@@ -32,6 +34,7 @@ from annotation.verdicts.preferences import NO_CHOICES
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.systems import NONE
 from plumbline.errors import DataError, StudyError
+from plumbline.exhibits.table import UNDEFINED
 from plumbline.manifest import Manifest
 from plumbline.prompts import prompt_folders
 from plumbline.records import Pair
@@ -203,10 +206,30 @@ class StudyReader(PageReader):
             raise DataError(f"{path} is damaged (`stages` has an unexpected form); delete it and run again")
         return read_status(self._evidence().changed(signs=self.signs()), datetime.now(UTC))
 
+    @cached(watches=("*",))
+    def so_far(self) -> dict[str, str]:
+        """What raters did of what is wanted, their pace with its expected end, and money, in words by name."""
+        status = self.status()
+        facts, pace, crowd = dict[str, str](), status.going.pace, read_summaries(self._evidence())
+        if len(progress := status.progress):
+            counting, wanted = (int(progress[name].sum()) for name in ("counting", "wanted"))
+            facts["Answers that count"] = f"{counting:,} of {wanted:,}"
+        if len(status.raters):
+            facts["Raters"] = f"{len(status.raters):,}"
+        if pace and pace.open:
+            facts["Answers an hour"] = f"{pace.an_hour:.1f}"
+            facts["Expected end"] = f"{pace.ends:%Y-%m-%d %H:%M} UTC" if pace.ends else UNDEFINED
+        for campaign in crowd:
+            name = f"Spent or reserved of planned ({campaign.platform}, {campaign.mode})"
+            facts[name] = f"{dollars(campaign.spent)} of {dollars(campaign.in_all)}"
+        if status.asked_for is not None and not crowd:
+            facts["Planned pay, without bonuses"] = dollars(status.asked_for.cost)
+        return facts
+
     def read_ahead(self) -> None:
         """Read what the page shows before the page is opened."""
         self.simulated()
-        self.status()
+        self.so_far()
         self.amendments()
         self.looks()
 

@@ -15,7 +15,7 @@ from plumbline.exhibits.table import Exhibit
 from plumbline.fields import columns_read
 from plumbline.records import Pair, nfc
 from plumbline.store import as_record
-from streamlit_app.readers import CONTROLS, FACTS, JUDGED, LOOKED, RATED, RULES, StudyReader, cached
+from streamlit_app.readers import CONTROLS, JUDGED, RATED, RULES, StudyReader, cached
 
 _ANSWERED = ["value", "answer", "status", "comment", "excluded", "withdrawn"]
 _COUNTS = ["n_ratings", "comments"]
@@ -44,11 +44,6 @@ class CampaignReader(StudyReader):
     def shares(self) -> pd.DataFrame:
         """Shares of the points of each scale (`annotation.report.exhibits.shares_frame`)."""
         return exhibits.shares_frame(self.material())
-
-    @cached(LOOKED, watches=FACTS)
-    def means(self) -> pd.DataFrame:
-        """Means against the threshold, a row a verdict and question (`annotation.report.exhibits.means_frame`)."""
-        return exhibits.means_frame(self.verdicts())
 
     @cached("pairs.parquet", watches=("ratings.parquet", *CONTROLS))
     def browsed(self) -> pd.DataFrame:

@@ -1,27 +1,27 @@
-"""The first page: the answer, doubts about it, verdicts, the study's progress, and its rules."""
+"""The first page: the answer, what it rests on, doubts about it, what to do next, progress, and the study's rules."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from functools import partial
+from html import escape
 
 import pandas as pd
 import streamlit as st
 
-from annotation.records import Verdict
+from annotation.campaign.rubric import load_rubric
 from annotation.status.next_step import next_step
 from annotation.status.text import headline
 from annotation.verdicts.doubts import doubts_text
-from annotation.verdicts.tables import display, rated
-from plumbline.exhibits.table import Exhibit, number
-from plumbline.study.transformations import in_order
+from annotation.verdicts.tables import cards, legend_of
+from plumbline.exhibits.page import part_html
+from plumbline.exhibits.table import Exhibit, in_prose
 from streamlit_app import server
-from streamlit_app.elements import DECISIONS, complain, exhibit, heading, link, sections
+from streamlit_app.elements import complain, exhibit, heading, link, numbers, sections, side_by_side
 from streamlit_app.readers import StudyReader
 
 READER = StudyReader
 STATES = {"done": "✔ done", "stale": "⚠ stale", "under way": "… running", "not yet": "– not yet"}
-_BESIDE = 4  # tiles
 
 
 def draw(reader: StudyReader) -> None:
@@ -29,27 +29,20 @@ def draw(reader: StudyReader) -> None:
     # The table of stages names missing records, with the next step.
     room: list[st.delta_generator.DeltaGenerator] = []
     sections(
-        lambda: _short(reader),
+        partial(_short, reader),
         lambda: room.append(st.container()),
-        lambda: _doubts(reader),
-        lambda: _tiles(reader),
-        lambda: _stages(reader),
-        lambda: _rules(reader),
-        # Scores need libraries whose import takes longer than the rest of the page, so they come last.
-        lambda: _scores(reader, room),
+        *(partial(part, reader) for part in (side_by_side, _verdicts, _doubts, _next, _progress, _rules)),
+        partial(_scores, reader, room),  # last: their libraries take longer than the rest of the page
         not_yet=False,
     )
 
 
 def _short(reader: StudyReader) -> None:
-    """Show the first sentences of `plumbline accept` and of the campaign's report."""
+    """Show the first sentences of `plumbline accept` and of the campaign's report; doubts and next steps follow."""
     status = reader.status()
     holding = () if status.stages["verdicts"].state != "done" else reader.verdicts()
-    sentences = list(headline(status, holding, *(reader.side_by_side() if holding else ())))
-    heading("In short")
-    st.text("\n".join(sentences))
-    if command := next_step(status).command:
-        st.code(command, language=None, wrap_lines=True)
+    *answer, _, _ = headline(status, holding, *(reader.side_by_side() if holding else ()))
+    st.html("".join(f'<p class="answer">{escape(in_prose(sentence))}</p>' for sentence in answer))
 
 
 def _scores(reader: StudyReader, room: Sequence[st.delta_generator.DeltaGenerator]) -> None:
@@ -64,8 +57,22 @@ def _scores(reader: StudyReader, room: Sequence[st.delta_generator.DeltaGenerato
     with room[0]:
         if warning and not reader.simulated():  # else the warning is above
             st.warning(warning, icon=":material/science:")
-        st.text("\n\n".join(sentences))
+        st.text("\n\n".join(map(in_prose, sentences)))
         link("scores", "The scores")
+
+
+def _verdicts(reader: StudyReader) -> None:
+    """Show a card for each verdict, with its means on their scales; of many the answer has the numbers."""
+    verdicts, changes = reader.concluded()
+    if not verdicts and not changes:
+        return
+    heading("Verdicts")
+    if changes:
+        complain(changes, title="The verdicts are no longer valid")
+    if shown := cards(verdicts, load_rubric(reader.study), reader.study.called):
+        st.html(part_html(shown))
+        st.caption("".join(legend_of(shown)))
+    link("verdicts", "All verdicts, with their intervals and reasons")
 
 
 def _doubts(reader: StudyReader) -> None:
@@ -74,42 +81,23 @@ def _doubts(reader: StudyReader) -> None:
         return
     heading("What is doubtful")
     if status.doubts:
-        complain("\n".join(status.doubts), title="This needs care")
+        complain("\n".join(f"– {line}." for line in status.doubts), title="This needs care")
     else:
         st.text(doubts_text((), reader.study.judging, judged=status.judged))
 
 
-def _tiles(reader: StudyReader) -> None:
-    """Show each transformation: its decision and means, or the number of its languages with each decision."""
-    verdicts, changes = reader.concluded()
-    if not verdicts and not changes:
-        return
-    heading("Verdicts")
-    if changes:
-        complain(changes, title="The verdicts are no longer valid")
-    by_name: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        by_name.setdefault(verdict.transformation, []).append(verdict)
-    columns: list[st.delta_generator.DeltaGenerator] = []
-    for position, name in enumerate(in_order(by_name)):
-        if position % _BESIDE == 0:
-            columns = list(st.columns(_BESIDE))
-        first, *further = by_name[name]
-        if further:
-            counts = Counter[str](verdict.decision for verdict in by_name[name])
-            rows = [f"{word}: {counts[decision]}" for decision, word in DECISIONS.items() if counts[decision]]
-        else:
-            means = [f"{mean.question.capitalize()} {number(mean.mean)}" for mean in rated(first.questions)]
-            rows = [DECISIONS[first.decision], *means]
-        with columns[position % _BESIDE].container(border=True):
-            st.text(display(name, pooled=False))
-            st.text("\n".join(rows))
-    link("verdicts", "All verdicts, with their intervals and reasons")
+def _next(reader: StudyReader) -> None:
+    step = next_step(reader.status())
+    heading("Next")
+    if step.command:
+        st.code(step.command, language=None, wrap_lines=True)
+    st.text(step.words)
 
 
-def _stages(reader: StudyReader) -> None:
+def _progress(reader: StudyReader) -> None:
     status = reader.status()
     heading("Progress")
+    numbers(reader.so_far())
     rows = [
         {
             "Stage": stage.name,
@@ -121,7 +109,8 @@ def _stages(reader: StudyReader) -> None:
         if stage.wanted
     ]
     frame = pd.DataFrame(rows)
-    exhibit(reader.name, Exhibit("stages", "", frame, frame), captioned=False)
+    with st.expander("Stages of the study", expanded=not status.sources):
+        exhibit(reader.name, Exhibit("stages", "", frame, frame), captioned=False)
     for line in status.warnings:
         complain(line, title="This needs care")
 

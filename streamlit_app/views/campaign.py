@@ -1,31 +1,30 @@
-"""The page on the campaign: progress, agreement, pace, raters, signs of careless answers, and what a crowd costs."""
+"""The page on the campaign: progress, looks, agreement, pace, raters, signs of careless answers, and a crowd's cost."""
 
 from __future__ import annotations
 
 from functools import partial
 
-import altair as alt
 import pandas as pd
 import streamlit as st
 
+from annotation.campaign.rubric import load_rubric
+from annotation.report.charts import look_paths, progress_bars
 from annotation.report.exhibits import asked_exhibit
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.status.monitoring import agreement_exhibit
-from annotation.verdicts.tables import display, scoped
-from plumbline.exhibits.charts import NEUTRAL, WIDTH, Kinds, colours, rows, tips
+from annotation.verdicts.tables import display, looks_exhibit
 from plumbline.exhibits.table import Cell, Exhibit, cell
-from plumbline.study.transformations import EIGHT, Axes, in_order
-from streamlit_app.elements import exhibit, figure, heading, lines, link, report, sections
+from plumbline.study.transformations import EIGHT
+from streamlit_app.elements import exhibit, figure, heading, lines, link, numbers, report, sections
 from streamlit_app.readers import NotYetError
 from streamlit_app.readers.campaign import CampaignReader
 
 READER = CampaignReader
-_ROW = 26  # pixels
 
 
 def draw(reader: CampaignReader) -> None:
     """Draw the page."""
-    sections(*(partial(part, reader) for part in (_progress, _going, _raters, _quality, _crowd)))
+    sections(*(partial(part, reader) for part in (_progress, _looks, _going, _raters, _quality, _crowd)))
     report(reader, "campaign", "every rater, sign and decision, and which ratings count")
 
 
@@ -35,6 +34,7 @@ def _progress(reader: CampaignReader) -> None:
     if progress.empty:
         raise NotYetError(f"no pairs are drawn yet; run `{study.command(SAMPLE)}`")
     heading("Progress")
+    numbers(reader.so_far())
     simulated, item = " of SIMULATED raters" if status.simulated else "", study.called.item
     text = (
         f"Answers{simulated} that count, against {study.raters.per_pair} wanted for each {item}; an answer is one"
@@ -44,6 +44,7 @@ def _progress(reader: CampaignReader) -> None:
     axes = [kind.axis if kind else "not in the study" for kind in kinds]
     figure(f"{reader.name}-progress", progress_bars(progress.assign(axis=axes)), text)
     items = f"{item}s".capitalize()
+    seldom = [name for name in ("surplus", "excluded", "withdrawn") if progress[name].any()]
     columns: dict[str, Cell] = {
         study.called.judged.capitalize(): cell("transformation", lambda name: display(name, pooled=False)),
         "Language": "language",
@@ -53,9 +54,7 @@ def _progress(reader: CampaignReader) -> None:
         "Answers that count": "counting",
         "Wanted": "wanted",
         "Still open": "open",
-        "Surplus": "surplus",
-        "Excluded": "excluded",
-        f"{items} withdrawn": "withdrawn",
+        **{f"{items} withdrawn" if name == "withdrawn" else name.capitalize(): name for name in seldom},
     }
     exhibit(reader.name, Exhibit.of("progress", "", progress, columns), captioned=False)
     for line in status.blocks:
@@ -68,27 +67,20 @@ def _progress(reader: CampaignReader) -> None:
     link("texts", f"The {item}s, those to read first on top")
 
 
-def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
-    """Answers that count beside those wanted, a row a transformation and language, from `by_transformation`."""
-    order = {name: position for position, name in enumerate(in_order(progress["transformation"].unique()))}
-    axes = Axes.of(progress).shown
-    # A categorical column would be sorted in the order of its categories.
-    ordered = progress.sort_values("transformation", key=lambda names: names.astype(object).map(order), kind="stable")
-    ordered = ordered.assign(
-        row=[
-            scoped(name, language)
-            for name, language in zip(ordered["transformation"], ordered["language"], strict=True)
-        ],
-        axis=ordered["axis"].map(display),
-    )
-    inks = dict(zip(map(display, axes), colours(axes).values(), strict=True))
-    kinds = Kinds("axis", inks, {})
-    hover = tips("row:N", "counting:Q", "wanted:Q", "open:Q", "complete:Q", "pairs:Q")
-    base = alt.Chart(ordered).encode(y=rows("row", ordered["row"], limit=220), tooltip=hover)
-    answers = alt.X("wanted:Q", title="Answers (pale: wanted)").axis(tickMinStep=1)
-    wanted = base.mark_bar(color=NEUTRAL, opacity=0.3).encode(x=answers)
-    counted = base.mark_bar(height={"band": 0.5}).encode(x=alt.X("counting:Q"), color=kinds.colour)
-    return alt.LayerChart(layer=[wanted, counted], width=WIDTH * 2 // 3, height=_ROW * len(ordered))
+def _looks(reader: CampaignReader) -> None:
+    """Draw the path of each mean over the looks after blocks."""
+    looks, rubric = reader.status().looks, load_rubric(reader.study)
+    if looks.empty:
+        return
+    heading("Looks after blocks")
+    for question in rubric.rating_names():
+        of_question = looks[(looks["question"] == question) & (looks["label"] == "")]
+        text = (
+            f"Mean {question} at each look, with the interval that is valid at all looks; the dashed line is the limit."
+        )
+        if len(of_question):
+            figure(f"{reader.name}-looks-{question}", look_paths(of_question, rubric.scale_of(question)), text)
+    exhibit(reader.name, looks_exhibit(looks, reader.study.called), captioned=False)
 
 
 def _going(reader: CampaignReader) -> None:
@@ -96,8 +88,6 @@ def _going(reader: CampaignReader) -> None:
     if going.agreement.empty and going.pace is None:
         return
     heading("While ratings come")
-    if going.pace is not None:
-        st.text(str(going.pace))
     if len(going.agreement):
         exhibit(reader.name, agreement_exhibit(going.agreement, reader.study.called))
 

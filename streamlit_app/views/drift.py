@@ -14,17 +14,7 @@ from evaluation.report import paper_tables
 from evaluation.report.charts import caption, drawn_points, drift_figure, drift_panels, left_undrawn
 from plumbline.languages import language_name
 from streamlit_app import pair
-from streamlit_app.elements import (
-    choose,
-    download_svg,
-    exhibit,
-    filtered,
-    heading,
-    limits,
-    link,
-    report,
-    unchecked,
-)
+from streamlit_app.elements import choose, download_svg, exhibit, filtered, heading, limits, link, report, unchecked
 from streamlit_app.readers.scores import ScoreReader
 
 READER = ScoreReader

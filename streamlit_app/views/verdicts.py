@@ -13,7 +13,7 @@ from annotation.records import P_IS, Verdict
 from annotation.report import exhibits
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.verdicts.rules import unchecked
-from annotation.verdicts.tables import scoped
+from annotation.verdicts.tables import means_frame
 from streamlit_app.elements import (
     DECISIONS,
     choose,
@@ -22,9 +22,9 @@ from streamlit_app.elements import (
     figure,
     heading,
     limits,
-    lines,
     report,
     sections,
+    side_by_side,
 )
 from streamlit_app.readers.campaign import CampaignReader
 
@@ -43,12 +43,10 @@ def draw(reader: CampaignReader) -> None:
     rubric = load_rubric(reader.study)
     names = rubric.rating_names()
     question = choose("Question", names, "question") if names else ""
-    parts = [partial(_verdicts, reader)]
+    parts = [partial(side_by_side, reader), partial(_verdicts, reader)]
     if question:
-        scale = rubric.scale_of(question)
-        parts += [partial(_means, reader, scale, question), partial(_shares, reader, scale, question)]
-        parts.append(partial(_agreement, reader))
-    sections(*parts, partial(_side_by_side, reader), partial(_labels, reader))
+        parts += [partial(_means, reader, rubric.scale_of(question), question), partial(_agreement, reader)]
+    sections(*parts, partial(_labels, reader))
     report(reader, "campaign", "every coefficient of agreement, raters, judges, examples, methods and rules")
 
 
@@ -71,13 +69,7 @@ def _verdicts(reader: CampaignReader) -> None:
     note = unchecked(verdicts)
     st.caption(f"{used} if {_rule(verdicts[0])}.{f' {note}' if note else ''} {P_IS}{_limits(reader)}")
     marked = decided.printed.assign(Decision=decided.printed["Decision"].map(DECISIONS))
-    config = {"Reasons": st.column_config.TextColumn(width="large")}
-    exhibit(reader.name, replace(decided, printed=marked), captioned=False, column_config=config)
-    refused = [
-        f"{scoped(row['transformation'], row['language'], row['task_type'])}, {row['decision']}: {row['reasons']}"
-        for row in decided.frame[decided.frame["decision"] != "accepted"].to_dict(orient="records")
-    ]
-    lines(refused, "verdicts other than accepted, with their reasons")
+    exhibit(reader.name, replace(decided, printed=marked), captioned=False)
 
 
 def _rule(verdict: Verdict) -> str:
@@ -92,17 +84,13 @@ def _rule(verdict: Verdict) -> str:
 
 
 def _means(reader: CampaignReader, scale: Sequence[float], question: str) -> None:
-    means = reader.means()
-    means = means[means["question"] == question]
+    """Draw the question's means, and below them how often each point of its scale was given."""
+    frames = means_frame(reader.verdicts()), reader.shares()
+    means, shares = (frame[frame["question"] == question] for frame in frames)
     heading("Means against the threshold")
     text = f"Mean {question} of each verdict with its 95% interval; the dashed line is the threshold."
     name, chart = f"{reader.name}-means-{question}", mean_intervals(means, scale)
     figure(name, chart, text + _limits(reader), alt_text=means_in_words(means))
-
-
-def _shares(reader: CampaignReader, scale: Sequence[float], question: str) -> None:
-    shares = reader.shares()
-    shares = shares[shares["question"] == question]
     heading("Ratings given")
     text = f"{question.capitalize()}: how often each point was given; n counts single ratings that count."
     name, chart = f"{reader.name}-shares-{question}", rating_shares(shares, scale)
@@ -114,15 +102,6 @@ def _agreement(reader: CampaignReader) -> None:
     heading(table.caption.partition(";")[0])
     st.caption("n counts single ratings. AC2 (Gwet's, with ordinal weights): 1 is complete agreement, 0 chance.")
     exhibit(reader.name, table, captioned=False)
-
-
-def _side_by_side(reader: CampaignReader) -> None:
-    by_preference = (exhibits.preferences_exhibit, exhibits.choices_exhibit)
-    for make in (exhibits.systems_exhibit, exhibits.differences_exhibit, *by_preference):
-        shown = reader.table(make)
-        if not shown.frame.empty:
-            heading(shown.caption)
-            exhibit(reader.name, shown, captioned=False)
 
 
 def _labels(reader: CampaignReader) -> None:

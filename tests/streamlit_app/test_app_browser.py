@@ -153,7 +153,7 @@ def test_from_an_outlying_point_to_its_pairs_ratings(address: str, chromium: Bro
         outlying.click()
         dialog = page.get_by_role("dialog")
         expect(dialog).to_contain_text(HOSTILE[:60])
-        expect(dialog.get_by_test_id("stDataFrame")).to_be_visible()
+        expect(dialog.get_by_role("table")).to_be_visible()
         page.screenshot(path=ARTEFACTS / "dashboard-pair.png")
         assert dialog.locator("img").count() == 0
         page.wait_for_url("**/drift?model=tests%2Fsecond&pair=*")

@@ -7,7 +7,14 @@ import math
 import pandas as pd
 import pytest
 
-from annotation.report.charts import DECISIONS, mean_intervals, means_in_words, rating_shares, shares_in_words
+from annotation.report.charts import (
+    DECISIONS,
+    look_paths,
+    mean_intervals,
+    means_in_words,
+    rating_shares,
+    shares_in_words,
+)
 from plumbline.exhibits.page import svg
 
 
@@ -55,3 +62,13 @@ def test_means_have_their_interval_threshold_and_decision() -> None:
         "Threshold 3.00. Paraphrasing (en): accepted, mean 4.00 [3.50, 4.50]; Expansion (en): rejected, mean 2.00;"
         " Translation (de, sts): undecided, mean 4.80 [4.40, 5.00]."
     )
+
+
+def test_looks_lead_from_mean_to_mean_with_the_intervals_and_the_limit() -> None:
+    looks = pd.DataFrame({"verdict": "Ours: accepted", "decision": "accepted", "look": [1, 2], "pairs": [20, 40]})
+    looks = looks.assign(mean=[3.2, 3.6], low=[2.8, 3.1], high=[3.9, 4.0], limit=3.0)
+    specification = look_paths(looks, (1, 2, 3, 4, 5)).to_dict()
+    limit, intervals, line = (layer["encoding"] for layer in specification["layer"])
+    assert (line["x"]["field"], line["y"]["field"]) == ("pairs", "mean") and line["y"]["scale"]["domain"] == [1, 5]
+    assert (intervals["y"]["field"], intervals["y2"]["field"], limit["y"]["field"]) == ("low", "high", "limit")
+    assert line["color"]["scale"]["domain"] == ["accepted"]  # no empty place in the legend

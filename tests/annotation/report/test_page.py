@@ -114,11 +114,11 @@ def test_its_numbers_are_those_of_the_records(study: Study) -> None:
     page = Reader(write_report(study))
     assert page.headings == [*SECTIONS, "Notes"]
     assert {file.stem for file in (study.folder / "report").glob("*.csv")} == TABLES
-    assert page.tags.count("svg") == 8 * 2 + 2  # on a card for each verdict and question; a figure for each question
+    assert page.tags.count("svg") == 2  # a figure for each question
     assert SIMULATED not in page.words
 
     places = re.findall(
-        r'<path d="M([\d.]+) 7h0"', (study.folder / "report" / "index.html").read_text(encoding="utf-8")
+        r'<i class="mean" style="left: ([\d.]+)%"', (study.folder / "report" / "index.html").read_text(encoding="utf-8")
     )
     means = [question["mean"] for verdict in records(study, "verdicts") for question in verdict["questions"]]
     assert list(map(float, places)) == [round(100 * (mean - 1) / 4, 1) for mean in means]  # on a scale of 1 to 5
@@ -151,7 +151,8 @@ def test_of_more_verdicts_than_anybody_looks_at_there_are_figures_and_no_cards(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accept(study)
-    monkeypatch.setattr("annotation.report.page._CARDS", 7)
+    for module in ("verdicts.tables", "report.page"):
+        monkeypatch.setattr(f"annotation.{module}.CARDS", 7)
     page = Reader(write_report(study))
     assert page.tags.count("svg") == 2 * 2 and "the dashed line is the threshold" in page.words
     assert "Each line is a question's scale" not in page.words
