@@ -11,6 +11,7 @@ import contextlib
 import functools
 import inspect
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -157,7 +158,8 @@ def _stamps(study: Study, names: Sequence[str]) -> tuple[Stamp, ...]:
     paths = [study.file]
     for name in names:
         if name == "*":
-            paths += sorted(path for path in study.folder.glob("*") if path.is_file())
+            files = (path for path in study.folder.glob("*") if path.is_file())
+            paths += sorted(path for path in files if not path.name.endswith("-shm"))  # a database's index
             paths += [*_below(study.outputs), *(path for data in study.data_files() for path in [data, *_below(data)])]
             paths += [path for folder in prompt_folders() for path in _below(folder)]
         elif name.endswith("/"):
@@ -191,6 +193,8 @@ def _stamp(path: Path) -> Stamp:
         return str(path), -1, 0, 0, 0
     if is_remote(path):
         return str(path), status.st_size, 0, int(1e9 * status.st_mtime), 0
+    if path.name.endswith("-wal"):  # whoever reads a ledger while it is open sets this file's times
+        return str(path), status.st_size, zlib.crc32(path.read_bytes()), 0, 0
     return str(path), status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
 

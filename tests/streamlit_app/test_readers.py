@@ -13,7 +13,9 @@ import pandas as pd
 import pytest
 import streamlit as st
 
+from annotation.campaign.offering import LEDGER
 from annotation.campaign.records import CampaignRecords
+from annotation.crowd.ledger import Ledger
 from evaluation.records import EvaluationRecords
 from evaluation.tables.datasets import drift_by_quality, drift_correlations
 from plumbline.__main__ import run
@@ -22,7 +24,7 @@ from plumbline.records import Pair
 from plumbline.store import read_frame
 from plumbline.study import ROOT, Study
 from streamlit_app import server
-from streamlit_app.readers import NotYetError, PageReader, cached
+from streamlit_app.readers import NotYetError, PageReader, _stamps, cached
 from streamlit_app.readers.scores import ScoreReader
 from tests.conftest import DEMO
 from tests.streamlit_app.conftest import MODELS
@@ -69,6 +71,18 @@ def test_a_reader_runs_once_until_a_file_changes_however_its_options_are_given(s
     file.write_bytes(b"")
     reader.read()
     assert ran == ["first", "second", "first", "first"]
+
+
+def test_reading_a_ledger_while_it_is_open_changes_nothing(study: Study) -> None:
+    """Else each reader of a page would compute the status again while a crowd's command runs."""
+    path = study.scratch / LEDGER
+    with Ledger(path, study.name, "prolific", "live") as ledger:
+        before = _stamps(study, ("*",))
+        with Ledger(path, study.name, "prolific", "live") as second:
+            second.payments()
+        assert _stamps(study, ("*",)) == before
+        ledger.once(("post", "batch-0", 960), {}, lambda _: None, lambda _: "an id")
+        assert _stamps(study, ("*",)) != before
 
 
 def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
