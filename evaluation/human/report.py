@@ -106,7 +106,7 @@ OUTLINE = {
 }
 _ABOUT = (
     "As in HUME, people did the tasks on which embedding models are scored, with the same items and candidates;"
-    " docs/human.md lists the differences from HUME and the reasons."
+    " docs/method/human_ceiling.md lists the differences from HUME."
 )
 
 

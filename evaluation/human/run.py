@@ -47,7 +47,7 @@ def evaluate_human(
     were changed; StudyError for a model that the study lacks; ServiceError if there is no cluster. Errors of models are
     in the outcome's `failures`.
 
-    Source: HUME, 3; docs/human.md lists the differences and the reasons.
+    Source: HUME, 3; docs/method/human_ceiling.md lists the differences.
     """
     host, records = ModelHost.of(study), HumanRecords(study)
     chosen = [Model.of(host, spec) for spec in host.chosen(models)] if study.evaluation.models else []
