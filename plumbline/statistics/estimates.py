@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -125,6 +124,7 @@ _TAIL = (1 - CONFIDENCE) / 2  # with more undefined resamples a whole tail of th
 _EQUAL = 1e-12  # closer values differ only by rounding
 _ENDLESS = (-math.inf, math.inf)
 _FEWEST_RATERS = 1.5  # fewest effective raters from which to generalise to others
+_LEAST = 1e-50  # of a tail; in smaller ones, below 1e-60, scipy's quantiles of t are infinite with the wrong sign
 ALIKE = "the value is the same in all resamples, so its spread is unknown"
 NOT_RESAMPLED = "not resampled: no decision rests on it"
 SCARCE = "the ratings vary too little to be resampled"
@@ -515,11 +515,8 @@ def p_with_raters(reach: float, variances: tuple[float, float], freedoms: tuple[
         of_pairs, of_raters = quantile(np.array(freedoms), math.exp(log_tail))
         return float(pairs * of_pairs + raters * of_raters) + abs(reach)
 
-    least, most = math.log(sys.float_info.min), math.log(0.5)
-    if beyond(least) > 0:
-        return 2 * sys.float_info.min
-
-    return 2 * math.exp(scipy.optimize.brentq(beyond, least, most))
+    least, most = math.log(_LEAST), math.log(0.5)
+    return 2 * (_LEAST if beyond(least) > 0 else math.exp(scipy.optimize.brentq(beyond, least, most)))
 
 
 def _mean(sums: Floats, counts: Floats) -> Floats:

@@ -120,6 +120,38 @@ def test_raters_as_a_sample_widen_the_interval() -> None:
     assert "too few raters" in side_by_side(one_each, over="pairs_and_raters").differences["reason"].iloc[0]
 
 
+def test_p_with_any_number_of_raters_is_the_level_of_the_interval_that_ends_at_zero() -> None:
+    """Of 1.5 to 40 effective raters, whose work may differ, and of any difference."""
+    rng = np.random.default_rng(5)
+    for _ in range(400):
+        freedoms, share = (
+            (rng.uniform(5, 300), rng.choice([0.5, 1.994, 2, 2.5, 3, 5, rng.uniform(0.5, 40)])),
+            rng.random(),
+        )
+        for tail in (0.4, 0.2, 0.025, 1e-3, 1e-8, 1e-30):
+            reach = share * -stats.t.ppf(tail, freedoms[0]) + (1 - share) * -stats.t.ppf(tail, freedoms[1])
+            assert p_with_raters(reach, (share, 1 - share), freedoms) == pytest.approx(2 * tail, rel=1e-6)
+    assert p_with_raters(0.3, (1, 1), (39, 3)) == pytest.approx(0.775, abs=1e-3)
+    assert p_with_raters(1e300, (1, 1), (39, 3)) < 1e-40
+
+
+@pytest.mark.parametrize("raters", [4, 6])
+def test_equal_systems_are_seldom_told_apart_however_many_raters_there_are(raters: int) -> None:
+    """Raters differ in how they like systems: in 5% of studies at most is p below 0.05, as the interval excludes 0."""
+    rng, false, excluding = np.random.default_rng(raters), 0, 0
+    for _ in range(runs := 200):
+        likes = rng.normal(0, 0.5, (raters, 2))
+        values = likes[:, None] + rng.normal(0, 0.7, (raters, 30, 2))
+        index = pd.MultiIndex.from_product(
+            [range(raters), range(30), ["A", "B"]], names=["rater_id", "original", "system"]
+        )
+        ratings = pd.DataFrame({"value": values.ravel(), "question": "q"}, index=index).reset_index()
+        row = side_by_side(ratings, over="pairs_and_raters").differences.iloc[0]
+        false += row["p"] < 0.05
+        excluding += not row["low"] <= 0 <= row["high"]
+    assert false == excluding <= 0.05 * runs + 2 * math.sqrt(0.05 * 0.95 * runs)
+
+
 def test_few_differing_originals_have_no_interval() -> None:
     values = np.tile([3.0, 4.0], 10)
     rows = [pd.DataFrame({"system": name, "original": range(20), "rater_id": 1, "value": values}) for name in "AB"]
