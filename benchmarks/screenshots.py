@@ -27,6 +27,7 @@ FOLDER = ROOT / "docs" / "images"
 SIZE = (1280, 860)
 #: Picture -> address, and the words that it begins with at its top.
 PICTURES = {
+    "answer": ("", "The answer"),
     "drift": ("drift", "Drift and ratings"),
     "verdicts": ("verdicts", "Means against the threshold"),
     "scores": ("scores", "By axis (HTEB, Tables 14 and 15)"),
@@ -94,7 +95,7 @@ def dashboard_pages(study: Study, chromium: Browser) -> None:
             page.goto(f"{address}/{path}")
             page.get_by_role("heading", name=heading).wait_for(timeout=60_000)
             settle(page)
-            page.locator("[data-testid=stVegaLiteChart] svg").first.wait_for(timeout=60_000)
+            page.locator("[data-testid=stVegaLiteChart] svg, .card").first.wait_for(timeout=60_000)
             page.get_by_role("heading", name=heading).evaluate("node => node.scrollIntoView({block: 'start'})")
             page.wait_for_timeout(1000)  # charts take their width after they are drawn
             taken(page, name)
