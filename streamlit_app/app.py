@@ -31,14 +31,13 @@ PAGES = {
     "scores": "Scores",
     "texts": "Texts",
 }
-_FOLLOWED = ("answer", "campaign")  # pages that follow a campaign
 _AGAIN = 20  # seconds between looks at the records
 _SIDE = 230  # pixels for the pages' names and for filters
 #: Streamlit leaves margins of 80 pixels, with which wide tables would be cut off.
 _EDGES = (
     "[data-testid=stMainBlockContainer] {padding: 3.5rem 2rem 4rem}"
     " @media (max-width: 640px) {[data-testid=stMainBlockContainer] {padding: 3.5rem 1rem 4rem}}"
-    " .stApp {--page: light-dark(#fff, #171614); --line: light-dark(#dde1e8, #333947);"
+    " :root {--page: light-dark(#fff, #171614); --line: light-dark(#dde1e8, #333947);"
     " --faint: light-dark(#5b6475, #a3abbb); --shade: light-dark(rgb(31 36 48 / 18%), rgb(0 0 0 / 60%));"
     " --accepted: light-dark(#00704a, #4cc596); --rejected: light-dark(#b34700, #ff9d57); --undecided: var(--faint)}"
     " .stApp .cards {grid-template-columns: repeat(auto-fill, minmax(min(17.5rem, 100%), 1fr)); margin: 0}"
@@ -65,7 +64,8 @@ def main() -> None:
     ]
     page = st.navigation(entries)
     st.set_page_config(page_title=f"{page.title} - Plumbline", layout="wide", initial_sidebar_state=_SIDE)
-    st.html(f"<style>{_EDGES}{source('plumbline/exhibits/parts.css')}</style>")
+    scheme = st.context.theme.type or "light dark"  # dialogs are outside of what Streamlit gives its own
+    st.html(f"<style>:root {{color-scheme: {scheme}}}{_EDGES}{source('plumbline/exhibits/parts.css')}</style>")
     if study is None:
         st.title("Plumbline", anchor=False)
         complain(reason)
@@ -90,7 +90,7 @@ def main() -> None:
 def _draw(address: str) -> None:
     view = import_module(f"streamlit_app.views.{address}")
     sections(lambda: view.draw(view.READER(opened())))
-    if address in _FOLLOWED:
+    if address in ("answer", "campaign"):  # these follow the campaign while they are open
         with contextlib.suppress(PlumblineError, OSError):  # which the page has reported
             reader = StudyReader(opened())
             _follow(reader, reader.status())

@@ -217,11 +217,9 @@ def report(reader: PageReader, name: str, shows: str) -> None:
 
 def lines(notes: Sequence[str], called: str = "notes on these numbers") -> None:
     """Show notes as text; more than three are folded under their number and `called`."""
-    if len(notes) > 3:
-        with st.expander(f"{len(notes)} {called}"):
+    if notes:
+        with st.expander(f"{len(notes)} {called}") if len(notes) > 3 else st.container():
             st.text(quoted("\n".join(notes)))
-    elif notes:
-        st.text(quoted("\n".join(notes)))
 
 
 def numbers(facts: Mapping[str, str]) -> None:

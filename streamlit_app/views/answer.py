@@ -26,14 +26,13 @@ STATES = {"done": "✔ done", "stale": "⚠ stale", "under way": "… running", 
 
 def draw(reader: StudyReader) -> None:
     """Draw the page."""
-    # The table of stages names missing records, with the next step.
     room: list[st.delta_generator.DeltaGenerator] = []
     sections(
         partial(_short, reader),
         lambda: room.append(st.container()),
         *(partial(part, reader) for part in (side_by_side, _verdicts, _doubts, _next, _progress, _rules)),
         partial(_scores, reader, room),  # last: their libraries take longer than the rest of the page
-        not_yet=False,
+        not_yet=False,  # the table of stages names missing records
     )
 
 

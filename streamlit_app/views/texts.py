@@ -56,12 +56,13 @@ def draw(reader: ScoreReader) -> None:
     )
     rows = table.head(MOST).assign(kind=[display(name, pooled=False) for name in table["transformation"].head(MOST)])
     filled = [name for name in _COLUMNS if name in rows and rows[name].notna().any() and (rows[name] != "").any()]
+    text = {} if "transformed" in filled else {"original": st.column_config.TextColumn("Text", width="large")}
     ids, key = list(rows["pair_id"]), pair.fresh("texts")
     st.dataframe(
         rows,
         hide_index=True,
         column_order=filled,
-        column_config=_COLUMNS | {"kind": judged.capitalize()},
+        column_config=_COLUMNS | text | {"kind": judged.capitalize()},
         height=600 if len(rows) > 15 else "content",
         key=key,
         on_select=partial(pair.choose_row, key, ids, pair.closed()),
