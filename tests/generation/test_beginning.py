@@ -92,17 +92,16 @@ def test_sample_says_that_raters_of_another_language_would_read_english_question
 
 
 @pytest.mark.parametrize(
-    ("columns", "task"),
+    ("columns", "task", "kind"),
     [
-        ({"Sentence1": TEXTS, "sentence2": TEXTS[::-1], "gold": range(12)}, "sts"),
-        ({"text_a": TEXTS, "text_b": TEXTS[::-1], "label": [0, 1] * 6}, "pair_classification"),
-        ({"sentence1": TEXTS, "sentence2": TEXTS}, "bitext_mining"),
-        ({"utterance": TEXTS, "intent": LABELS}, "clustering"),
-        ({"utterance": TEXTS, "intent": LABELS, "split": SPLIT}, "classification"),
-        ({"text": TEXTS}, "bitext_mining"),
+        ({"Sentence1": TEXTS, "sentence2": TEXTS[::-1], "gold": range(12)}, "sts", ".csv"),
+        ({"text_a": TEXTS, "text_b": TEXTS[::-1], "label": [0, 1] * 6}, "pair_classification", ".tsv"),
+        ({"sentence1": TEXTS, "sentence2": TEXTS}, "bitext_mining", ".jsonl"),
+        ({"utterance": TEXTS, "intent": LABELS}, "clustering", ".tsv"),
+        ({"utterance": TEXTS, "intent": LABELS, "split": SPLIT}, "classification", ".jsonl"),
+        ({"text": TEXTS}, "bitext_mining", ".csv"),
     ],
 )
-@pytest.mark.parametrize("kind", [".csv", ".tsv", ".jsonl"])
 def test_columns_are_guessed_and_the_texts_are_asked_for(
     init: Path, columns: dict[str, list[object]], task: str, kind: str
 ) -> None:

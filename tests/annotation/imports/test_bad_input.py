@@ -345,8 +345,7 @@ def test_rows_that_end_before_the_header_does_are_filled_up(place: Workplace, an
     assert "every row was imported" in done.out
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(("separator", "named"), [(",", False), (";", True), ("\t", False), ("|", True)])
 def test_short_rows_of_any_separator(place: Workplace, separator: str, named: bool) -> None:
     head = separator.join(["item", "text", "rater", "rating", "remark", "more"])
     rows = [

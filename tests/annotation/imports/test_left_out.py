@@ -113,8 +113,7 @@ LIST = ["Submission id", "Participant id", "Status", "Completed at", "Time taken
 TRIES = submissions(("s0", 0, "APPROVED"), ("s1", 1, "RETURNED"), ("s1b", 1, "APPROVED"), ("s2", 2, "TIMED-OUT"))
 
 
-@pytest.mark.parametrize("column", ["SESSION_ID", "submission_id", "Sitzung"])
-@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize(("column", "turn"), [("SESSION_ID", 1), ("submission_id", -1), ("Sitzung", 1)])
 def test_a_returned_first_try_takes_nothing_from_an_approved_second(place: Workplace, column: str, turn: int) -> None:
     rows = [[PROLIFIC[r], ("s0", "s1b", "s2")[r], text(n), point(n, r)] for n, r in EACH]
     rows += [[PROLIFIC[1], "s1", text(n), 5] for n in range(4)]

@@ -100,9 +100,10 @@ def test_a_models_score_is_no_answer_of_prodigys(place: Workplace) -> None:
     assert answers(place, "kept") == ["accept"] * 4 + ["reject"] * 4
 
 
-@pytest.mark.parametrize("key", ["reviews", "annotations", "ratings"])
-@pytest.mark.parametrize("rater", ["worker_id", "annotator", "Participant ID"])
-@pytest.mark.parametrize("first", [0, 3])
+@pytest.mark.parametrize(
+    ("key", "rater", "first"),
+    [("reviews", "worker_id", 0), ("annotations", "annotator", 3), ("ratings", "Participant ID", 0)],
+)
 def test_reviews_by_workers_are_the_ratings_whatever_lies_beside(
     place: Workplace, key: str, rater: str, first: int
 ) -> None:

@@ -93,3 +93,7 @@ def property_of_record(name: str) -> dict[str, Any]:
 
 def ids(*numbers: int) -> list[str]:
     return [f"r{number}" for number in numbers]
+
+
+def span(scope: dict[str, Any], **bounds: Any) -> dict[str, Any]:
+    return {"type": "range", "scope": scope, **bounds}

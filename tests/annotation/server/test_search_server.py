@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
-from annotation.server import URL_VARIABLE, Home, running
-from tests.annotation.argilla_site import Api, Site, enter, response_status, term
-from tests.annotation.server.postgres_site import postgres_url  # noqa: F401  # a fixture
+from tests.annotation.argilla_site import Api, Site, response_status, term
 from tests.annotation.server.search_site import (
     LABELS,
     answer,
@@ -18,22 +13,10 @@ from tests.annotation.server.search_site import (
     property_of_record,
     query,
     response,
+    span,
     texts,
     user_id,
 )
-from tests.annotation.server.test_server_search import span
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def site(request: pytest.FixtureRequest, site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Every test here holds on both databases."""
-    if request.param == "sqlite":
-        yield site
-        return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(URL_VARIABLE, request.getfixturevalue("postgres_url"))
-        with running(Home(tmp_path_factory.mktemp("argilla") / "home")) as connection:
-            yield enter(connection)
 
 
 def test_text_queries_of_every_form(site: Site) -> None:
