@@ -8,7 +8,7 @@ from tests.scale import scaled
 
 
 def test_raters_wait_hardly_ever_for_a_block() -> None:
-    number = scaled(6, 200)
+    number = scaled(4, 200)
     early, strict = (campaigns(number, 1, opens_early=opens_early) for opens_early in (True, False))
     assert early.idle <= 0.02 < strict.idle  # goal of at most 2%; without blocks that open early it would be missed
     assert strict.surplus == 0 < early.surplus <= 0.06

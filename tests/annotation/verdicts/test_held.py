@@ -198,7 +198,7 @@ def test_passed_controls_settle_what_every_rater_passed(last: dict[str, tuple[in
 @pytest.mark.parametrize("who", CARELESS)
 def test_who_reads_nothing_is_looked_at(who: str) -> None:
     """With the controls of four queues, and from the first on where nobody reads."""
-    number = scaled(40, 500)
+    number = scaled(20, 500)
     assert share_waiting(*CARELESS[who], 100, 4, number) >= 0.85
     if not who.startswith("two read"):
         assert share_waiting(*CARELESS[who], 20, 1, number) >= 0.9
