@@ -35,8 +35,10 @@ from annotation.records import Verdict
 from annotation.verdicts.acceptance import accept
 from evaluation.tables.datasets import drift_by_quality
 from plumbline.frames import that_count
-from plumbline.study import Study
+from plumbline.study import Study, load_study
 from tests.annotation.ratings.test_review import rate
+from tests.conftest import DEMO
+from tests.shared import generate_once
 
 SCALE = (1, 2, 3, 4, 5)
 MARKS = ["status", "excluded", "withdrawn", "surplus", "submitted_at"]
@@ -65,10 +67,12 @@ class Made:
         ]
 
 
-@pytest.fixture
-def made(generated: Study) -> Made:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Raters a, b, c, d and e; a is excluded, e came last, one pair is withdrawn, z has a draft."""
-    study = generated.model_copy(update={"raters": generated.raters.model_copy(update={"per_pair": 3})})
+    demo = load_study(DEMO, tmp_path_factory.mktemp("made") / "exports")
+    generate_once(demo)
+    study = demo.model_copy(update={"raters": demo.raters.model_copy(update={"per_pair": 3})})
     rate(study)
     whole = CampaignRecords(study).all_ratings
     careful, day = whole[whole["rater_id"] == "b"], pd.Timedelta("1D")
