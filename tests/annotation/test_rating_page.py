@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,8 +34,8 @@ from plumbline.manifest import Manifest
 from plumbline.study import Study
 from tests.annotation.campaigns import ALONE, dataset, pending, rater, small, systems
 from tests.annotation.human.studies import study_of
-from tests.annotation.kinds import ask, rubric
 from tests.axe import findings
+from tests.conftest import browsing, make_variant
 
 Make = Callable[..., Study]
 pytestmark = pytest.mark.browser
@@ -44,47 +44,39 @@ CONTACT = "the lab <lab@example.org>"
 
 @pytest.fixture
 def study(variant: Make, request: pytest.FixtureRequest) -> Study:
-    """Four paraphrases, drawn before a browser runs: generating has an event loop of its own, as the browser has."""
+    """Four paraphrases."""
     name = "page-" + hashlib.sha256(request.node.name.encode()).hexdigest()[:8]
     raters = {"per_pair": 3, "contact": CONTACT}
-    return small(variant, name, transformations=getattr(request, "param", ["paraphrasing"]), raters=raters)
-
-
-@pytest.fixture
-def sliding(variant: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
-    """A study that asks for a number from -50 to 50, which Argilla's own page cannot ask."""
-    sense = {
-        "name": "sense",
-        "scale": {"from": -50, "to": 50, "step": 1},
-        "title": {"en": "How much of its sense?"},
-        "points": {-50: {"en": "the contrary"}, 50: {"en": "all of it"}},
-    }
-    ask(monkeypatch, tmp_path, rubric(sense))
-    quality = {"within": 1, "apart": 1.0, "low": 2.0}
-    acceptance = {"min_pairs": 3, "rules": [{"question": "sense", "at_least": 0}]}
-    parts = {"rubric": "kinds", "quality": quality, "acceptance": acceptance, "transformations": ["paraphrasing"]}
-    return small(variant, "sliding", **parts)
+    return small(variant, name, transformations=["paraphrasing"], raters=raters)
 
 
 @pytest.fixture
 def crowded(variant: Make) -> Study:
-    """More pairs, each for three of many raters."""
-    return small(variant, "crowded", transformations=["paraphrasing"], sample={"pairs": 12, **ALONE})
+    """Pairs, each for three of many raters."""
+    return small(variant, "crowded", transformations=["paraphrasing"], sample={"pairs": 8, **ALONE})
 
 
-@pytest.fixture
-def searched(tmp_path: Path) -> Study:
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Study:
     """Tasks that people do, whose candidates stand together."""
     parts = ({"dataset": data, "items": 2, "raters": 2, "candidates": 6} for data in ("search", "bitext"))
-    study = study_of(tmp_path, *parts, name="searched")
+    study = study_of(tmp_path_factory.mktemp("searched"), *parts, name="searched")
     draw_sample(study)
     return study
 
 
-@pytest.fixture
-def beside(tmp_path: Path) -> Study:
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Study:
     """Two systems, whose outputs of an original stand on one page."""
-    return systems(tmp_path, "zebu", "okapi")
+    return systems(tmp_path_factory.mktemp("beside"), "zebu", "okapi")
+
+
+@pytest.fixture(scope="module")
+def chromium(searched: Study, beside: Study, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One for all tests, begun once all outputs are made: generating has an event loop of its own, as it has."""
+    small(make_variant(tmp_path_factory.mktemp("made")), "made", transformations=["paraphrasing"])
+    with browsing() as browser:
+        yield browser
 
 
 @pytest.fixture
@@ -278,10 +270,10 @@ def test_nothing_of_one_rater_goes_out_in_the_name_of_another(
     assert [each[0]["user_id"] for each in given] == [argilla.request("GET", "/me", api_key=one.api_key)["id"]]
 
 
-def test_eight_raters_at_once_lose_nothing_and_answer_nothing_twice(
+def test_five_raters_at_once_lose_nothing_and_answer_nothing_twice(
     argilla: Argilla, crowded: Study, chromium: Browser
 ) -> None:
-    accounts = [rater(argilla, f"crowded-{number}") for number in range(8)]
+    accounts = [rater(argilla, f"crowded-{number}") for number in range(5)]
     publish(crowded, argilla)
     dataset_id = dataset(crowded, argilla)
     pages = [chromium.new_context().new_page() for _ in accounts]
@@ -295,10 +287,10 @@ def test_eight_raters_at_once_lose_nothing_and_answer_nothing_twice(
         expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
         page.context.close()
     given = responses(argilla, dataset_id)
-    assert len(given) == 12 and all(len(each) == 3 for each in given.values())
+    assert len(given) == 8 and all(len(each) == 3 for each in given.values())
     assert all(len({response["user_id"] for response in each}) == 3 for each in given.values())
     ratings = collect(crowded, argilla)
-    assert len(ratings) == 12 * 3 * 2 and (ratings["status"] == "submitted").all()
+    assert len(ratings) == 8 * 3 * 2 and (ratings["status"] == "submitted").all()
 
 
 def test_candidates_stand_in_an_order_of_each_rater_and_answers_name_them(
