@@ -205,6 +205,13 @@ def demo(tmp_path: Path) -> Study:
 
 
 @pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures of reports are made and checked, and not drawn, which takes most of a report's time."""
+    empty = '<svg xmlns="http://www.w3.org/2000/svg" width="600" height="9"></svg>'
+    monkeypatch.setattr("vl_convert.vegalite_to_svg", lambda _: empty)
+
+
+@pytest.fixture
 def generated(demo: Study) -> Study:
     """The sample study with its texts transformed."""
     generate_once(demo)

@@ -19,6 +19,8 @@ from tests.concluded import concluded
 from tests.streamlit_app.conftest import APP, go_to
 from tests.test_own_transformations import DEMO, own_study, run
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 COLUMNS = "time=time,rater=rater,pair=pair,naturalness=naturalness,order=order"
 ORDERS = ("tone>form=sense", "form>tone>sense")
 

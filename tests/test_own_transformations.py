@@ -17,6 +17,8 @@ from plumbline.study import ROOT, Study, load_study
 from tests.commands import here
 from tests.concluded import concluded
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 DEMO = ROOT / "studies" / "demo"
 COLUMNS = "time=time,rater=rater,pair=pair,quality=quality,fluency=fluency"
 NOISE = """

@@ -22,6 +22,8 @@ from plumbline.study import Study
 from tests.annotation import kinds
 from tests.annotation.campaigns import ALONE, Make, small
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SCALES: dict[str, tuple[Any, list[float], str]] = {
     "signed": ([-2, -1, 0, 1, 2], [-2, 0, 1, 2, -1], "int64"),
     "halves": ({"from": 1, "to": 5, "step": 0.5}, [1, 1.5, 4.5, 3, 5], "double"),

@@ -26,6 +26,8 @@ from tests.annotation.kinds import BETTER, EFFORT, FAULTS, NATURAL, ORDER, RULES
 from tests.annotation.previews import pages
 from tests.concluded import concluded
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 ORDERED = [{"value": "form", "rank": 2}, {"value": "sense", "rank": 2}, {"value": "tone", "rank": 1}]
 
 

@@ -21,6 +21,8 @@ from plumbline.study import Study
 from tests.annotation.campaigns import Make, answer, dataset, pending, published_study, rater, small
 from tests.commands import here
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def named(study: Study, people: Sequence[str], former: Sequence[str] = ()) -> Study:
     """The same study with other people."""

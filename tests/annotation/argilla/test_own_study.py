@@ -23,6 +23,8 @@ from tests.commands import here
 from tests.concluded import concluded
 from tests.streamlit_app.conftest import APP, VIEWS, go_to
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 TYPOS = {
     "name": "typing_errors",
     "axis": "noise",

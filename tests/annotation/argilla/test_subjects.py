@@ -34,6 +34,8 @@ from tests.annotation.subjects import CHAT, ask, rubric, texts
 from tests.concluded import concluded
 from tests.streamlit_app.conftest import go_to
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def test_texts_of_a_file_from_the_draw_to_verdicts(
     argilla: Argilla, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

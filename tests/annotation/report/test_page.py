@@ -158,6 +158,7 @@ def test_of_more_verdicts_than_anybody_looks_at_there_are_figures_and_no_cards(
     assert "Each line is a question's scale" not in page.words
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_exclusions_are_shown_with_what_they_change_and_reasons_are_only_text(study: Study) -> None:
     decide(study, "a", exclude=True, reason=f"{SCRIPT} fails controls", signs=Evidence(study).signs)
     accept(study)
@@ -178,6 +179,7 @@ def test_exclusions_are_shown_with_what_they_change_and_reasons_are_only_text(st
     assert page.words.count(same) == 2 and table(study, "raters")["decision"].to_list() == ["excluded", "", ""]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_does_not_count_is_counted_by_reason(study: Study) -> None:
     """a, b, c and d are the four of each pair; e comes later, f and g did not submit."""
     ratings = CampaignRecords(study).ratings
@@ -204,6 +206,7 @@ def test_what_does_not_count_is_counted_by_reason(study: Study) -> None:
     assert "count (384 ratings came later); 192 of 192 pairs have ratings from that many raters." in page.words
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_any_rating_that_counts_there_is_still_a_report(study: Study) -> None:
     for rater in "abc":
         decide(study, rater, exclude=True, reason="all of them")
@@ -214,6 +217,7 @@ def test_without_any_rating_that_counts_there_is_still_a_report(study: Study) ->
     assert page.headings == [name for name in SECTIONS if name not in ("Examples", "Reliability")]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_simulated_ratings_are_called_so_above_all_else(study: Study) -> None:
     Manifest.of(study).write_table("ratings.parquet", CampaignRecords(study).ratings.assign(simulated=True), Rating)
     accept(study)
@@ -222,6 +226,7 @@ def test_simulated_ratings_are_called_so_above_all_else(study: Study) -> None:
     assert "given by 3 simulated raters" in page.words
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -> None:
     accept(study)
     rules = [
@@ -268,6 +273,7 @@ def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
     assert not (study.folder / "report").exists()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_writes_the_page_and_notes_it(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
     accept(study)
     words = ["ratings-report", "--study", str(DEMO), "--exports", str(study.folder.parent)]

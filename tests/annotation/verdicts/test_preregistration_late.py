@@ -34,6 +34,8 @@ from tests.annotation.verdicts.fixed import fixed_in_2025
 from tests.conftest import make_variant
 from tests.shared import generate_once
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 Make = Callable[..., Study]
 COLUMNS = {name: name for name in ("pair", "rater", "quality", "fluency")}
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
