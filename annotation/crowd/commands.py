@@ -35,7 +35,7 @@ from annotation.campaign.records import CampaignRecords, collected_files, shown_
 from annotation.crowd import collecting, judging, pay, summary
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.ledger import Ledger, refuse_lost_campaign
-from annotation.crowd.platform import Opening, RefusedError, crowd_of, platform_class
+from annotation.crowd.platform import Opening, RefusedError, crowd_of, platform_class, platforms_with
 from annotation.crowd.prolific.workspaces import read_refused, release
 from annotation.crowd.rehearsal import REHEARSAL_FILE
 from annotation.options import CampaignOptions
@@ -50,7 +50,7 @@ from plumbline.cli import Choice, Positive, StudyOptions, reads, whole
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage
 from plumbline.study import Study
-from plumbline.study.crowd import PLATFORMS, PlatformName
+from plumbline.study.crowd import PlatformName
 from plumbline.words import count
 
 CONFIRM = "pay"  # what a person types before money moves
@@ -161,7 +161,7 @@ def campaign_of(
     name = campaign_name(records, options)
     platform = platform_class(name.platform)
     try:
-        if name.mode not in platform.modes:
+        if name.platform not in platforms_with(name.mode):
             raise StudyError(f"{name.platform} has no test mode, only prolific has; leave out --test")
         if begins:
             refuse_incomplete(records, name)
@@ -205,8 +205,8 @@ def campaign_name(records: CampaignRecords, options: CrowdOptions) -> CampaignNa
                 f"{study.name} {has}, but a {begun_mode} one; add --{begun_mode} to use it, or --platform to rehearse"
             )
         begin = "" if begun else f"; `{REHEARSED.command(study, 'plan')}` begins a rehearsal, without people or money"
-        able = [platform for platform in PLATFORMS if mode in platform_class(platform).modes]
-        raise StudyError(f"{study.name} {has}; name the platform: --platform {' or --platform '.join(able)}{begin}")
+        choice = " or --platform ".join(platforms_with(mode))
+        raise StudyError(f"{study.name} {has}; name the platform: --platform {choice}{begin}")
     return here[0]
 
 

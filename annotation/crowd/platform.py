@@ -115,7 +115,6 @@ class Platform(ABC):
     title: str  #: its name for people
     guide: ClassVar[str]  #: the page of docs/ that shows where its settings belong
     mode: Mode
-    modes: ClassVar[Sequence[Mode]] = ("sandbox", "live")  #: those that it has
     refills: bool  #: whether the platform reopens a rejected worker's place, at the same cost
     longest_reason: float = math.inf  #: the most characters in the reason for a rejection
     patience: float = 0.0  #: seconds until a paid bonus is certain to show
@@ -375,6 +374,12 @@ CLASSES: dict[PlatformName, str] = {
     "rehearsal": "annotation.crowd.rehearsal:MadeUpCrowd",
     "mturk": "annotation.crowd.mturk.adapter:MTurk",
 }
+
+
+def platforms_with(mode: Mode) -> list[PlatformName]:
+    """Return the platforms that have a mode, without importing them."""
+    lacking = {"live": ("rehearsal",), "test": ("link", "rehearsal", "mturk")}.get(mode, ())
+    return [name for name in CLASSES if name not in lacking]
 
 
 def platform_class(name: PlatformName) -> type[Platform]:

@@ -93,7 +93,6 @@ class MadeUpCrowd(AccountPlatform):
 
     name: PlatformName = "rehearsal"
     title = "the rehearsal"
-    modes = ("sandbox",)
     guide = "docs/crowd.md"
     after_collecting = "the made-up crowd has worked for half an hour; run this again for the next half hour"
 

@@ -65,7 +65,6 @@ class Prolific(Platform):
     name: PlatformName = "prolific"
     title = "Prolific"
     guide = "docs/howto/prolific.md"
-    modes = ("sandbox", "test", "live")
     refills = True
     patience = 900.0  # a bonus is paid "in the following minutes", and its call is not idempotent
 
