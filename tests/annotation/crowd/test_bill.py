@@ -31,7 +31,6 @@ from annotation.report.material import campaign_material
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.verdicts.evidence import Evidence
-from generation.production import generate
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.campaigns import KEY, careless, honest, run
@@ -39,6 +38,7 @@ from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.crowd.prolific.prolific_site import FakeRooms, prolific_site
 from tests.annotation.crowd.test_one_count import printed
 from tests.commands import here
+from tests.shared import generate_once
 
 Rate = Callable[[str, str], int]
 ADDRESS = "https://argilla.example.org"
@@ -274,7 +274,7 @@ def test_every_count_is_the_bill_whatever_workers_do(variant: Make, market: type
     }
     with ExitStack() as ends:
         crowd = market(variant(**parts), ends)
-        generate(crowd.study)
+        generate_once(crowd.study)
         here("sample", *crowd.study.arguments.split())
         crowd.launch(pilot=3)
         assert crowd.bill().posted_pilots == 1
@@ -340,7 +340,7 @@ def test_who_left_and_comes_back_is_paid_and_counted_once(variant: Make, market:
     }
     with ExitStack() as ends:
         crowd = market(variant(**parts), ends)
-        generate(crowd.study)
+        generate_once(crowd.study)
         here("sample", *crowd.study.arguments.split())
         crowd.launch()
         (offer, posted), _ = crowd.offers()

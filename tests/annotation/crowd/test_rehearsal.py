@@ -71,15 +71,16 @@ def practise(study: Study, crowd: Crowd) -> list[str]:  # noqa: F811
     return [out for _, out, _ in printed]
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.timeout(900)  # sixty commands, on a busy machine
 def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(variant: Make, crowd: Crowd) -> None:  # noqa: F811
     """Also where the study names the platform of its people: a rehearsal that runs is what is meant."""
     named: dict[str, Any] = {"platform": "link", "link": {"preset": "connect"}}
-    changes = {"fee": 0.333, "share": 0.375, **named}  # $0.20 a pair
-    study = drawn(variant, sample={"pairs": 24, "batch": 4, "repeats": 0}, crowd={**CROWD, **changes})
+    changes = {"fee": 0.333, "share": 0.667, **named}  # $0.20 a pair
+    study = drawn(variant, sample={"pairs": 20, "batch": 4, "repeats": 0}, crowd={**CROWD, **changes})
     printed = practise(study, crowd)
     assert "Pay: $24 an hour at 30 s a pair; where" in printed[0] and "less than" not in printed[0]
-    assert "A worker may do 37.5% of the batches" in printed[0]
+    assert "A worker may do 66.7% of the batches" in printed[0]
     lines = [line for text in printed for line in text.partition("Next: ")[0].splitlines()]
     assert len(lines) > 50 and all(line.startswith("[REHEARSAL]") for line in lines)
     sums = re.findall(r"(\$[\d.,]+)(?: planned)? \(([^)]+)\)", "".join(line for line in lines if " money: " in line))
@@ -228,7 +229,10 @@ def test_a_look_after_a_block_of_a_rehearsal_decides_nothing_of_people(variant: 
     for _ in range(8):
         for words in (("launch", *PLAY), ("collect",), ("approve", "--all")):
             crowd(study, *words)
-    accept(study)
+        if len(CampaignRecords(study).all_ratings):
+            accept(study)
+        if CampaignRecords(study).block_looks:
+            break
     assert CampaignRecords(study).block_looks
     assert crowd(study, "close", "--platform", "rehearsal", "--forget")[0] == 0
     assert not CampaignRecords(study).models(BLOCK_LOOKS)
