@@ -17,12 +17,9 @@ from tests.scale import scaled
 
 COMMANDS = [
     ["plumbline", "--help"],
-    ["plumbline", "generate", "--help"],
     ["plumbline", "serve", "--prepare"],
     ["plumbline", "dashboard", "--help"],
     ["evaluation.run", "--help"],
-    ["benchmarks", "--help"],
-    ["benchmarks.screenshots", "--help"],
 ]
 #: Python reads this before anything else. It counts what is imported once Ctrl-C is heeded, and sends one at a number
 #: or a name.

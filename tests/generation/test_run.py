@@ -133,7 +133,7 @@ def killed_and_resumed(folder: Path, stub: ChatStub, answers: int, seconds: floa
 
 def test_runs_killed_at_random_moments_end_like_an_unbroken_one(tmp_path: Path) -> None:
     """2 transformations of 30 texts, 4 in flight, 5 ms each: killed while it starts, works, and settles its tables."""
-    rng, number = random.Random(20261121), scaled(8, 50)
+    rng, number = random.Random(20261121), scaled(5, 50)
     with ChatStub(lambda asked: says(last_line(asked)[::-1], seconds=0.005)) as stub:
         unbroken = tables(killed_and_resumed(tmp_path / "unbroken", stub, answers=60, seconds=60))
         assert len(stub.asked) == 60

@@ -118,10 +118,10 @@ def test_generation_leaves_there_what_it_leaves_here(address: str, tmp_path: Pat
 
 
 def test_what_comes_next_reads_it_there_as_here(
-    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drawn, printed = [], []
-    for exports in (str(tmp_path / "exports"), f"{address}/studies"):
+    for exports in (str(tmp_path / "exports"), f"{bucket}/studies"):
         study = load_study(DEMO, exports)
         generate(study)
         drawn += [draw_sample(study), CampaignRecords(study).pairs]
