@@ -58,9 +58,9 @@ def side_by_side(  # noqa: PLR0913 (five of them name columns)
     over the originals that both have. Its interval and p are the paired t-test's, with the originals as a sample; with
     the raters too, those of `p_with_raters`. Both are undefined where the systems differ on fewer than 6 originals, and
     p is at least 2 ** (1 - n), the least that n differences of one sign can give, and just that where all are equal.
-    Holm's correction is for all pairs of systems of a question. A rank's interval goes from one more than the systems
-    told apart as better to the number of systems less those told apart as worse: with 95% confidence all ranks lie in
-    theirs at once. Systems that share a letter (`group`) are not told apart.
+    Holm's correction is for all pairs of systems of a question; languages are compared apart. A rank's interval goes
+    from one more than the systems told apart as better to the number of systems less those told apart as worse: with
+    95% confidence all ranks lie in theirs at once. Systems that share a letter (`group`) are not told apart.
 
     Args:
         ratings: a row each: the system, the original, the rater, the question, and a number. As in a study's

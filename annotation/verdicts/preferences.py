@@ -19,6 +19,7 @@ from annotation.verdicts.systems import (
     p_words,
     places_of,
     rank_words,
+    scope_of,
 )
 from plumbline.exhibits.table import Cell, Exhibit, Row, interval, number, reasons
 from plumbline.fields import fields_of, systems_of
@@ -152,7 +153,7 @@ def choices_exhibit(done: SideBySide) -> Exhibit:
     systems = done.differences["system"].map(_named) + " and " + done.differences["other"].map(_named)
     notes = [
         "differences are of the share of choices for the system and of that for the other, the mean over texts,"
-        f" {by_test(done)}; p is corrected by Holm for all differences of a question",
+        f" {by_test(done)}; p is corrected by Holm for all differences of {scope_of(done)}",
         *reasons(places_of(done.differences) + ", " + systems, done.differences["reason"]),
     ]
     return Exhibit.of("choices", "Choices between systems", done.differences, columns, notes)

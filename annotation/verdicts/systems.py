@@ -19,6 +19,7 @@ from annotation.statistics.systems import DIFFERENCES, SHARES, SYSTEMS, SideBySi
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.tables import display
 from plumbline.exhibits.table import Cell, Exhibit, Row, cell, interval, number, numbers, reasons
+from plumbline.exhibits.templates import listed
 from plumbline.fields import fields_of
 from plumbline.languages import language_name
 from plumbline.records import Pair
@@ -273,6 +274,13 @@ def by_test(done: SideBySide) -> str:
     return "with raters as a sample too (the paired t-test with a variance over raters, by Cochran and Cox)"
 
 
+def scope_of(done: SideBySide) -> str:
+    """Return in words what Holm's correction is for: `a question and language`, with all languages as one more."""
+    apart = ["question", *(["queue"] if "queue" in done.differences else [])]
+    apart += ["language"] if (done.differences["language"] != "").any() else []
+    return f"a {listed(apart)}"
+
+
 def difference_words(row: Row) -> str:
     """Return a difference with its interval as tables print it."""
     return interval(row["difference"], row["low"], row["high"], functools.partial(number, sign="+"))
@@ -320,7 +328,7 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     systems = done.differences["system"].map(_named) + " and " + done.differences["other"].map(_named)
     notes = [
         f"differences of means over the originals that both have ratings for, {by_test(done)}; p is corrected by Holm"
-        " for all differences of a question",
+        f" for all differences of {scope_of(done)}",
         "a mean's interval, among the verdicts, is by another rule than a difference's: that two intervals of means"
         " overlap does not say that the two are alike",
         *_lower_note(done),

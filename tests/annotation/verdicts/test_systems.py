@@ -37,6 +37,7 @@ def test_systems_are_compared_on_common_originals_over_all_and_in_each_language(
     assert list(found.differences["n"]) == [20, 10, 10]
     assert found.differences["difference"].to_numpy() == pytest.approx(sum(GAIN[:10]) / 10)
     assert found.systems["mean"].to_numpy() == pytest.approx([2.7, 2] * 3)
+    assert (found.differences["p_holm"] == found.differences["p"]).all()  # one difference in each: Holm's is its own p
     (sentence,) = answers(found)
     assert sentence.startswith("Ours is better than Theirs in quality by 0.70 [")
     hteb = [one.model_copy(update={"transformation": "paraphrasing"}) for one in PAIRS]
