@@ -100,8 +100,10 @@ TOO_FEW_RATERS = "too few raters, or too little spread, to generalise to other r
 class MeanOfAnswers:
     """The mean over single answers (of a label, its share), of which there is at least one.
 
-    Interval and P come from one test over the means of pairs (`plumbline.statistics.group_sequential.p_above`), so that
-    P is at least 0.975 exactly where the lower end reaches the limit.
+    Interval and P come from one test over the means of pairs (`plumbline.statistics.group_sequential.p_above`). With
+    raters as a sample the interval reaches at least as far as the t interval over pairs and raters, and P is the less
+    sure of that test's and of the t distribution's with this interval's degrees of freedom. Either way P is at least
+    0.975 exactly where the lower end reaches the limit.
     """
 
     answers: Answers

@@ -57,6 +57,16 @@ INTERVALS = {
     " empirical likelihood on a bounded scale (Owen 1990, Ann. Stat. 18, 90-120), at levels by alpha spending"
     " (Lan and DeMets 1983, Biometrika 70, 659-663)",
 }
+#: What P and the intervals are by, by `Summary.interval`.
+P_BY = {
+    "pairs": "P and the intervals are by one test over the means of pairs.",
+    "pairs_and_raters": "Raters are a sample too: each end of an interval is the outer one of two intervals, that over"
+    " the means of pairs and the t interval over pairs and raters. P is the less sure of two P, that over the means of"
+    " pairs and that by the t distribution with the t interval's degrees of freedom; it is 0.5 where only one of them"
+    " is above 0.5.",
+    "blocks": "P and the intervals are by one test over the means of pairs, valid at the looks after all blocks"
+    " together; after a stop P is in the order of the looks (Tsiatis, Rosner and Mehta 1984, Biometrics 40, 797-803).",
+}
 
 
 def methods(material: CampaignMaterial) -> list[str]:

@@ -24,7 +24,7 @@ from annotation.report.charts import (
 )
 from annotation.report.exhibits import shares_frame, stamp
 from annotation.report.material import CampaignMaterial, read_material
-from annotation.report.methods import INTERVALS, methods
+from annotation.report.methods import INTERVALS, P_BY, methods
 from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.verdicts.doubts import looked_for
@@ -253,7 +253,7 @@ def page_facts(material: CampaignMaterial, tables: Collection[str]) -> dict[str,
         "looked_for": looked_for(study.judging),
         "verdicts": material.verdicts,
         "decided": [f"{counts[name]} {name}" for name in ("accepted", "rejected", "undecided") if counts[name]],
-        "p_is": P_IS,
+        "p_is": f"{P_IS} {P_BY['blocks' if study.raters.blocks else study.acceptance.interval]}",
         "judges_left_out": material.judges_left_out,
         "outcome": outcome,
         "judges": exhibits.judges_of(outcome) if outcome else [],

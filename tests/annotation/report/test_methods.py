@@ -204,6 +204,7 @@ def test_the_words_of_the_page_are_as_they_were(demo: Study, tmp_path: Path) -> 
         | {"verdicts": [1, 2], "decided": ["1 a", "1 b"], "rated": 1},
         "rules changed": page_facts(fixed(1)(demo), tables),
         "rules as they were": page_facts(fixed()(demo), ()),
+        "raters as a sample": page_facts(by_rule(interval="pairs_and_raters")(demo), ()),
         "answers to tasks": page_facts(small(demo), ()) | {"study": people, "rated": True},
     }
     page, first = "", set[str]()
