@@ -366,7 +366,11 @@ def status_now(study: Study, home: server.Home) -> Status:
 
     Raises DataError for damaged records.
     """
-    evidence = Evidence(study)
+    return status_of(Evidence(study), home)
+
+
+def status_of(evidence: Evidence, home: server.Home) -> Status:
+    """Return the same of records that are read. Raises DataError for damaged ones."""
     return with_server(read_status(evidence, datetime.now(UTC)), evidence.collected, home)
 
 

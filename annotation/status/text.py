@@ -17,9 +17,11 @@ from annotation.server.home import Home
 from annotation.statistics.systems import SideBySide
 from annotation.status.monitoring import agreement_exhibit
 from annotation.status.next_step import NextStep, collecting, next_step
-from annotation.status.status import Status, server_line, status_now
+from annotation.status.status import Status, server_line, status_now, status_of
 from annotation.verdicts import preferences
+from annotation.verdicts.conclusion import Conclusion
 from annotation.verdicts.doubts import doubts_text
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preferences import NO_CHOICES
 from annotation.verdicts.rules import LATE, marks_of
 from annotation.verdicts.systems import NONE, answers
@@ -174,9 +176,13 @@ def headline(
     """
     status = replace(status, writes="ratings-report" if reported else "")
     answer, *rest = in_short(decided(verdicts), status.doubts, next_step(status))
-    better = "; ".join([*answers(compared), *preferences.answers(preferred)])
-    # Who compares systems asks first which is better.
-    return (*([f"{better}."] if better else []), answer, *rest)
+    return (*better(compared, preferred), answer, *rest)  # who compares systems asks first which is better
+
+
+def better(compared: SideBySide, preferred: SideBySide) -> list[str]:
+    """Return a sentence on which system is better, and how surely; none where no systems were compared."""
+    clauses = "; ".join([*answers(compared), *preferences.answers(preferred)])
+    return [f"{clauses}."] if clauses else []
 
 
 def in_short(answer: str, doubts: Sequence[str], step: NextStep) -> tuple[str, ...]:
@@ -232,6 +238,8 @@ def show_status(*, options: CampaignOptions) -> None:
 
     Example: plumbline status --study studies/demo.yaml
     """
-    study = checked(options)
-    names = known_names(options.home, study.name)
-    print(status_text(status_now(study, options.home), names))
+    evidence = Evidence(checked(options))
+    names = known_names(options.home, evidence.study.name)
+    status, done = status_of(evidence, options.home), Conclusion(evidence)
+    answer = better(done.side_by_side, done.preferred) if status.stages["verdicts"].state == "done" else []
+    print("\n\n".join([*answer, status_text(status, names)]))

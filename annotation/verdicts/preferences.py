@@ -12,9 +12,11 @@ from annotation.statistics.preferences import CHOICES, COUNTS, SYSTEMS, bradley_
 from annotation.statistics.summaries import Design
 from annotation.statistics.systems import SHARES, SideBySide
 from annotation.verdicts.systems import (
+    apart_words,
     by_language,
     by_test,
     difference_words,
+    from_next,
     languages,
     p_words,
     places_of,
@@ -24,7 +26,6 @@ from annotation.verdicts.systems import (
 from plumbline.exhibits.table import Cell, Exhibit, Row, interval, number, reasons
 from plumbline.fields import fields_of, systems_of
 from plumbline.records import Pair
-from plumbline.statistics.estimates import CONFIDENCE
 from plumbline.study.subject import TEXT
 from plumbline.words import count, printable_line
 
@@ -107,10 +108,11 @@ def answers(done: SideBySide) -> Iterator[str]:
             yield f"No system is preferred most in {question}: {why}"
             continue
         others = choices[(choices["question"] == question) & (choices["system"] == best["system"])]
-        alike = list(map(_named, others.loc[~(others["p_holm"] < 1 - CONFIDENCE), "other"]))
-        apart = f"not told apart from {' and '.join(alike)}" if alike else "told apart from all others"
+        apart = f"{apart_words(others, _named)}, "
         if len(systems) == 2:
-            apart += f", difference of shares {difference_words(others.iloc[0])}"
+            apart += f"difference of shares {difference_words(others.iloc[0])}"
+        else:
+            apart += f"shares of choices: {from_next(others, systems['system'].iloc[1], _named)}"
         counts = [count(best["wins"], "win"), count(best["ties"], "tie"), count(best["losses"], "loss", "losses")]
         strength = "" if math.isnan(score) else f", Bradley-Terry score {number(score, sign='+')}"
         yield f"{_named(best['system'])} is preferred most ({question}: {', '.join(counts)}{strength}, {apart})"

@@ -241,15 +241,29 @@ def answers(done: SideBySide) -> Iterator[str]:
             yield f"No system is the best in {question}: {best['reason'] or each}"
             continue
         others = differences[(differences["question"] == question) & (differences["system"] == best["system"])]
+        if others.empty:
+            continue  # nobody was asked this about another system
         if len(systems) == 2:
             yield _of_two(str(question), others.to_dict("records")[0])
             continue
-        alike = [_named(name) for name in others.loc[~(others["p_holm"] < 1 - CONFIDENCE), "other"]]
-        apart = f"not told apart from {' and '.join(alike)}" if alike else "told apart from all others"
-        of_best = number(best["mean"])
-        if (others["n"] != best["n"]).any():
-            of_best = "by the differences on the originals that it shares with each other system"
-        yield f"{_named(best['system'])} has the best {question} ({of_best}, {apart})"
+        shared = (others["n"] == best["n"]).all()  # else the mean is over other originals than the differences
+        words = [number(best["mean"])] if shared else []
+        words.append(
+            from_next(others, systems["system"].iloc[1], _named) + ("" if shared else " on the originals of both")
+        )
+        yield f"{_named(best['system'])} has the best {question} ({', '.join([*words, apart_words(others, _named)])})"
+
+
+def from_next(others: pd.DataFrame, name: str, named: Callable[[str], str]) -> str:
+    """Return the difference of the best system from the next best, with its interval; `others` has it from each."""
+    row = others[others["other"] == name].to_dict("records")[0]
+    return f"difference from {named(name)}, the next best, {difference_words(row)}"
+
+
+def apart_words(others: pd.DataFrame, named: Callable[[str], str]) -> str:
+    """Return which others the best system is not told apart from."""
+    names = listed(map(named, others.loc[~(others["p_holm"] < 1 - CONFIDENCE), "other"]))
+    return f"not told apart from {names}" if names else "told apart from all others"
 
 
 def _of_two(question: str, row: Row) -> str:

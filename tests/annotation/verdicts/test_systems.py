@@ -90,7 +90,10 @@ def test_ranks_follow_the_differences_where_systems_have_ratings_of_different_or
     assert systems["mean"]["theirs"] > systems["mean"]["ours"]
     assert ((systems["rank_low"] <= systems["rank"]) & (systems["rank"] <= systems["rank_high"])).all()
     (sentence,) = answers(found)
-    assert sentence.startswith("Ours has the best quality (by the differences")
+    row = found.differences.set_index("other").loc["theirs"]
+    assert f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]" in sentence
+    one = SideBySide(systems.loc[["ours"]].reset_index(), found.differences.head(0))
+    assert list(answers(one)) == []  # a question that is asked about one system alone
     assert any("need not follow the means" in note for note in systems_exhibit(found).notes)
 
 
