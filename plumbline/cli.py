@@ -9,13 +9,15 @@ import errno
 import functools
 import gc
 import io
+import itertools
 import math
 import os
+import shutil
 import sqlite3
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, get_args
@@ -228,28 +230,76 @@ def explained(rows: Sequence[tuple[str, str]]) -> str:
     return "\n".join(lines)
 
 
-def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "nothing") -> str:
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "nothing", mark: str = "") -> str:
     """Return a table for a terminal: columns two spaces apart, words on the left, numbers on the right.
 
-    A column holds words if it is the first or any of its cells holds a letter. Without rows, `empty` is returned. Every
-    cell is one line.
+    A column holds words if it is the first or any of its cells holds a letter. Without rows, `empty` is returned. A
+    table that is wider than the terminal, with a `mark` that is put before its lines later, breaks the lines of its
+    long columns; if it is still too wide, its columns are shown as rows; if these are too wide too, its last short
+    columns are left out, and a line below names them.
     """
     if not rows:
         return empty
-    header, rows = list(map(_cell, header)), [list(map(_cell, row)) for row in rows]
-    widths = [max(len(line[column]) for line in (header, *rows)) for column in range(len(header))]
-    wordy = [
-        column == 0 or any(map(str.isalpha, "".join(row[column] for row in rows))) for column in range(len(header))
+    lines = [tuple(map(_cell, line)) for line in (header, *rows)]
+    across, most = list(zip(*lines, strict=True)), max(_WORDS, screen_width() - len(mark))
+    if _least(across, most) > most >= _least(lines, most):
+        across, lines = lines, across
+    shown, widths = _fitting(across, most)
+    numeric = [column > 0 and not any(map(str.isalpha, "".join(across[column][1:]))) for column in shown]
+    head, *body = [[line[column] for column in shown] for line in lines]
+    table = [
+        text for cells in (head, ["-" * width for width in widths], *body) for text in _line(cells, widths, numeric)
     ]
+    if left_out := [cells[0] for column, cells in enumerate(across) if column not in shown]:
+        needed = sum(max(map(len, cells)) + 2 for cells in across) - 2 + len(mark)
+        note = f"left out: {', '.join(left_out)} (COLUMNS={needed} before the command shows all)"
+        table += textwrap.wrap(note, most, initial_indent="  ", subsequent_indent="  ")
+    return "\n".join(table)
 
-    def line(cells: Sequence[str]) -> str:
-        padded = (
-            cell.ljust(width) if aligned_left else cell.rjust(width)
-            for cell, width, aligned_left in zip(cells, widths, wordy, strict=True)
+
+def _fitting(across: Sequence[Sequence[str]], most: int) -> tuple[list[int], list[int]]:
+    """Return which columns fit, and their widths."""
+    widths, least = [max(map(len, cells)) for cells in across], [_least([cells], most) for cells in across]
+    shown = list(range(len(across)))
+    while (room := most - sum(least[column] + 2 for column in shown) + 2) < 0 and shown[1:]:
+        shown.remove(([column for column in shown[1:] if least[column] == widths[column]] or shown)[-1])
+    for column in sorted(shown, key=widths.__getitem__):
+        more = max(0, min(room, widths[column] - least[column]))
+        least[column], room = least[column] + more, room - more
+    return shown, [least[column] for column in shown]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> Iterator[str]:
+    """Yield a row's lines; long cells are broken."""
+    broken = [
+        textwrap.wrap(cell, width, break_on_hyphens=False) if len(cell) > width else [cell]
+        for cell, width in zip(cells, widths, strict=True)
+    ]
+    for parts in itertools.zip_longest(*broken, fillvalue=""):
+        columns_of_line = zip(parts, widths, numeric, strict=True)
+        yield "  ".join(
+            part.rjust(width) if right else part.ljust(width) for part, width, right in columns_of_line
+        ).rstrip()
+
+
+def screen_width() -> int:
+    """Return how many letters a line of the terminal shows; 80 where none is known."""
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+_WORDS = 28  # letters that a column keeps when its lines are broken
+
+
+def _least(across: Sequence[Sequence[str]], most: int) -> int:
+    """Return the width of columns, two spaces apart, with the lines of the long ones broken."""
+    longest = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in across]
+    return (
+        sum(
+            min(max(map(len, cells)), max(_WORDS, min(word, most // 2))) + 2
+            for cells, word in zip(across, longest, strict=True)
         )
-        return "  ".join(padded).rstrip()
-
-    return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, rows)])
+        - 2
+    )
 
 
 def _cell(text: str) -> str:

@@ -51,7 +51,12 @@ class CampaignName(NamedTuple):
 
     def marked(self, text: str) -> str:
         """Put the label before each line, so that copied lines name their origin."""
-        return "\n".join(f"[{self.label}] {line}".rstrip() for line in text.split("\n"))
+        return "\n".join(f"{self.mark}{line}".rstrip() for line in text.split("\n"))
+
+    @property
+    def mark(self) -> str:
+        """What `marked` puts before a line."""
+        return f"[{self.label}] "
 
     def words(self, action: str) -> str:
         """Return a `crowd` command on this campaign without the program and the study."""

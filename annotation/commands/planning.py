@@ -49,7 +49,7 @@ def _deviation(value: str) -> float:
 
 
 _NONE = "–"
-_PRICES = {"answers": 0, "hours": 1, "dollars": 0}  # columns, with their digits
+_PRICES = {"dollars": 0, "answers": 0, "hours": 1}  # columns, with their digits
 Deviation = Annotated[float, reads(_deviation), Parameter(metavar="SD")]
 
 
@@ -117,7 +117,7 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
     outlooks, asked_for, there_are = planned(expected, sizes, *assumed)
     if (drawn := drawn_tally(study)) is not None:
         asked_for, of_study = drawn, (outlooks["pairs"] == study_size[0]) & (outlooks["raters"] == study_size[1])
-        outlooks.loc[of_study, list(_PRICES)] = [drawn.answers, drawn.hours, drawn.cost / 100]
+        outlooks.loc[of_study, list(_PRICES)] = [drawn.cost / 100, drawn.answers, drawn.hours]
     systems, variations, tables = systems_of(study), StudyVariations(study, design, planning.given), []
     ends = study.raters.blocks[-1:]  # with blocks, no more pairs are rated
     for part in planned_rules(design):
@@ -209,9 +209,9 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
             if needed[1] <= most:
                 size = (int(needed[1]), raters)
                 tally = tallies(expected, [size])[0][size]
-                prices = [f"{tally.answers:,}", f"{tally.hours:.1f}", f"{tally.cost / 100:,.0f}"]
+                prices = [f"{tally.cost / 100:,.0f}", f"{tally.answers:,}", f"{tally.hours:.1f}"]
             rows.append([name, str(raters), " to ".join(ends), *prices])
-    table = columns(["Question", "Raters", "Originals", "Answers", "Hours", "Dollars"], rows)
+    table = columns(["Question", "Raters", "Originals", "Dollars", "Answers", "Hours"], rows)
     facts = {
         "study": study,
         "apart": apart,
@@ -282,4 +282,4 @@ def _table(
                 *(_NONE if math.isnan(last[name]) else f"{last[name]:,.{digits}f}" for name, digits in _PRICES.items()),
             ]
         )
-    return columns([*header, "Answers", "Hours", "Dollars"], rows)
+    return columns([*header, "Dollars", "Answers", "Hours"], rows)

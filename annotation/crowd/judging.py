@@ -288,7 +288,7 @@ def sheet_text(records: CampaignRecords, ledger: Ledger, submission_id: str) -> 
     header = ["pair", "kind", *questions, "seconds"]
     none = [] if answers else [work.trouble or "No answers have been read yet (plumbline collect)."]
     head = f"{work.pseudonym}, batch {work.batch_id}, submission {submission_id}: {work.submission.state}"
-    return "\n".join([head, *none, columns(header, rows), "", *texts])
+    return "\n".join([head, *none, columns(header, rows, mark=ledger.campaign.mark), "", *texts])
 
 
 def _cells(answer: Answer | None, questions: list[str], expected: Mapping[str, Value]) -> list[str]:

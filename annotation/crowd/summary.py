@@ -236,16 +236,16 @@ def cases_text(records: Evidence, ledger: Ledger) -> str:
         [
             case.work.submission.submission_id,
             case.work.pseudonym,
-            case.work.batch_id,
-            "–" if math.isnan(case.work.submission.seconds) else f"{case.work.submission.seconds / 60:.0f}",
-            "–" if math.isnan(case.hourly) else f"${case.hourly:.2f}",
-            str(len(case.signs)),
             case.advice,
+            str(len(case.signs)),
+            "–" if math.isnan(case.hourly) else f"${case.hourly:.2f}",
+            "–" if math.isnan(case.work.submission.seconds) else f"{case.work.submission.seconds / 60:.0f}",
+            case.work.batch_id,
         ]
         for case in waiting_cases
     ]
-    header = ["submission", "worker", "batch", "minutes", "an hour", "signs", "advice"]
-    lines = [columns(header, rows, "none")]
+    header = ["submission", "worker", "advice", "signs", "an hour", "minutes", "batch"]
+    lines = [columns(header, rows, "none", ledger.campaign.mark)]
     for case in waiting_cases:
         key = case.work.submission.submission_id
         lines += [f"  {key}: {line}" for line in case.against]
@@ -368,12 +368,12 @@ def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
         [
             part.batch, part.queue.pool + (" (pilot)" if part.pilot else ""),
             "-".join(dict.fromkeys([part.queue.language, part.queue.output_language])), str(part.pairs),
-            str(part.shown), str(part.raters), f"{60 * part.hours:.0f}", pay.dollars(part.reward),
-            pay.dollars(part.fees), pay.dollars(part.cost),
+            str(part.raters), pay.dollars(part.cost), pay.dollars(part.reward), pay.dollars(part.fees),
+            f"{60 * part.hours:.0f}", str(part.shown),
         ]
         for part in tally.parts
     ]  # fmt: skip
-    header = ["batch", "pool", "languages", f"{item}s", "shown", "workers", "minutes", "reward", "fees", "cost"]
+    header = ["batch", "pool", "languages", f"{item}s", "workers", "cost", "reward", "fees", "minutes", "shown"]
     in_all = f"{count(len(new), 'batch', 'batches')}, {count(tally.places, 'place')} for workers"
     lines = (
         [f"{in_all}: {line}" if not number else line for number, line in enumerate(tally.lines(longer))] if new else []
@@ -393,7 +393,7 @@ def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
     return campaign.marked(
         "\n".join([
             f"Plan of study {study.name}; nothing is created",
-            columns(header, rows, f"no {item}s are left to be offered"),
+            columns(header, rows, f"no {item}s are left to be offered", campaign.mark),
             *lines,
             *filter(None, notes),
         ]),

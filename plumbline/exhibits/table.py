@@ -117,7 +117,6 @@ _NUMBERS = re.compile(r"[-+]?[\d.,]+%?( ± [\d.]+| (?:to|→) [-+]?[\d.,]+%?)?( 
 _DASHES = re.compile(r"-(?=-)")  # LaTeX would join them into one dash, as in `--study`
 # Letters that pdfLaTeX prints without more packages; the dashes, quotes and dots are those of typed English.
 _LATIN = re.compile("[^\u0000-\u017f‐-—‘’‚“”„†‡•…‰€™]")
-_TERMINAL = 100  # letters of a line that most terminals show
 _WIDE = 40  # a column with longer cells breaks its lines
 _NOTE = 110  # letters on a line of notes
 _MANY = 8  # a long table with more columns gets the smallest letters
@@ -173,15 +172,8 @@ class Exhibit:
         return Table(read_by_people(printed), f"{caption} ({self.name}.csv)", self.notes)
 
     def text(self, empty: str = "nothing") -> str:
-        """Return the table for a terminal: caption, columns and notes; `empty` in place of no rows.
-
-        A wide table has its columns as rows where that is narrower.
-        """
-        heads, rows = list(map(str, self.printed.columns)), self.printed.to_numpy().tolist()
-        lines = columns(heads, rows, empty)
-        if rows and len(heads) > 1 and _width(lines) > _TERMINAL:
-            first, *rest = zip(heads, *rows, strict=True)
-            lines = min(lines, columns(first, rest), key=_width)
+        """Return the table for a terminal: caption, columns and notes; `empty` in place of no rows."""
+        lines = columns(list(map(str, self.printed.columns)), self.printed.to_numpy().tolist(), empty)
         notes = (f"  {printable_line(note)}" for note in self.notes)
         return "\n".join([printable_line(self.caption), lines, *notes])
 
@@ -284,10 +276,6 @@ def reasons(labels: Iterable[str], whys: Iterable[str]) -> tuple[str, ...]:
         for reason, mine in labels_of.items()
         if reason
     )
-
-
-def _width(lines: str) -> int:
-    return max(map(len, lines.splitlines()))
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -54,7 +54,7 @@ def practise(study: Study, crowd: Crowd) -> list[str]:  # noqa: F811
         printed += [crowd(study, "collect"), crowd(study, "approve", "--all")]
         (_, collected, _), (_, approved, _) = printed[-2:]
         assert ("Next: plumbline crowd approve --all " in collected) == ("] 0 submissions approved" not in approved)
-        waiting = [line.split()[1] for line in crowd(study, "review")[1].splitlines() if line.endswith(" ask")]
+        waiting = [line.split()[1] for line in crowd(study, "review")[1].splitlines() if line.split()[3:4] == ["ask"]]
         assert ("Next: plumbline review " in approved) == bool(waiting)
         if waiting:
             printed.append(crowd(study, "reject", *waiting, "--reason", "failed the controls, and gave no reason"))

@@ -8,6 +8,7 @@ from functools import partial
 import pandas as pd
 import pytest
 
+from plumbline import cli
 from plumbline.exhibits.table import Exhibit, estimates, interval, number, numbers, reasons, with_minus
 
 NASTY = r"a|b_c *d* [e](f) <g> & 50% #1 $x$ \alert{h} ~i ^j"
@@ -102,6 +103,24 @@ def test_numbers_look_alike_wherever_they_stand() -> None:
     assert (number(0.5, 1, times=100), signed(0.5), signed(-0.001), signed(0.001)) == ("50.0", "+0.50", "0.00", "0.00")
     assert interval(-0.5, -0.7, 0.1, signed) == "-0.50 [-0.70, +0.10]"
     assert interval(0.5, nothing, nothing) == "0.50" and interval(nothing, nothing, nothing) == "–"
+
+
+@pytest.mark.parametrize("most", [40, 80, 160])
+def test_a_table_fits_its_terminal_and_names_the_columns_that_it_leaves_out(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(most))
+    why = [f"{place}: the mean of quality is too low, " + "and so on " * 6 for place in range(9)]
+    numbers_of = {f"number {place}": [f"{1000 * (place + 1) + row}" for row in range(1, 10)] for place in range(9)}
+    frame = pd.DataFrame({"name": [f"row {row}" for row in range(9)], **numbers_of, "why": why})
+    text = cli.columns(list(frame), frame.to_numpy().tolist())
+    assert max(map(len, text.splitlines())) <= most
+    table, _, left_out = text.partition("  left out: ")
+    for name, cells in numbers_of.items():  # all of a column, or none of it
+        assert [cell in table.split() for cell in cells] == [name not in " ".join(left_out.split())] * 9
+    begin = table.index("why")
+    words = " ".join(line[begin:].strip() for line in table.splitlines()[2:])
+    assert words.split() == " ".join(why).split()
 
 
 def test_a_table_is_declared_by_its_columns_and_a_wide_one_turns_where_that_is_narrower() -> None:
