@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
@@ -22,7 +23,7 @@ from annotation.argilla.accounts import ServerAnswers, answered_now, is_served
 from annotation.campaign.counting import asked_again
 from annotation.campaign.offering import CampaignName
 from annotation.campaign.records import CampaignData
-from annotation.crowd.summary import to_close, to_launch, to_pay, whole_tally
+from annotation.crowd.summary import read_summaries, summary_text, to_close, to_launch, to_pay, whole_tally
 from annotation.crowd.tally import Tally
 from annotation.options import HomeOptions
 from annotation.page.training import by_trained, read_trained
@@ -55,7 +56,18 @@ from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.words import count
 
-_ON_SERVER = ("sample", "plan", "serve", "users", "publish", "simulate", "collect", "review", "crowd")  # take --data
+_ON_SERVER = (
+    "sample",
+    "plan",
+    "serve",
+    "users",
+    "publish",
+    "simulate",
+    "collect",
+    "review",
+    "status",
+    "crowd",
+)  # take --data
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,7 @@ class Status:
     rules: tuple[str, ...]  #: when they were fixed, and each amendment
     warnings: tuple[str, ...]
     notes: tuple[str, ...]  #: facts that need no action
+    unlooked: tuple[str, ...]  #: signs that could not be checked, a line each
     progress: pd.DataFrame  #: `by_transformation`, with `verdict` in words; empty without a sample
     raters: pd.DataFrame  #: `by_rater`; empty without a sample
     trained: pd.DataFrame  #: `by_trained`: how raters did on known pairs, which never count
@@ -76,7 +89,7 @@ class Status:
     rules_changed: bool  #: whether the study has other rules than those that were fixed
     lasting: str  #: why these cannot be amended; empty if they can
     to_look_at: tuple[str, ...]  #: raters whom verdicts wait for
-    judged: bool  #: whether there are verdicts that hold
+    verdicts: Mapping[str, int]  #: how many that hold, or hold so far, by decision
     undecided: tuple[Ahead, ...]  #: the groups that are judged apart and not decided so far, with what can still come
     decided: bool  #: whether nothing is undecided any more, by verdicts or, with blocks, so far
     doubts: tuple[str, ...]  #: what is doubtful about what was collected and decided (`annotation.verdicts.doubts`)
@@ -96,6 +109,7 @@ class Status:
     again: int = 0  #: answers of excluded raters whose pairs `publish` would offer again, for what is undecided
     to_pay: tuple[str, str] = ("", "")  #: what crowd workers wait for (`annotation.crowd.summary.to_pay`)
     to_launch: tuple[CampaignName, int] | None = None  #: a crowd to ask now (`annotation.crowd.summary.to_launch`)
+    crowd: tuple[str, ...] = ()  #: batches, submissions and money of each crowd campaign, in lines
     to_close: str = ""  #: the command that ends a crowd campaign
     unopened: int = 0  #: pairs, controls and repeats of blocks that are not open by the answers on record
     enough: bool = False  #: whether every pair has as many answers as a verdict needs
@@ -103,6 +117,11 @@ class Status:
     serves: bool = True  #: whether the study's server runs, as far as is known
     data: str = ""  #: the server's folder, where commands have to name it
     writes: str = ""  #: the report that is being written with this status, which is no step any more
+
+    @property
+    def judged(self) -> bool:
+        """Whether there are verdicts that hold."""
+        return bool(self.verdicts)
 
     @property
     def begun(self) -> bool:
@@ -187,6 +206,7 @@ def read_status(
         rules=rules,
         warnings=(),
         notes=_notes(evidence, read.pairs, flagged),
+        unlooked=tuple(evidence.unlooked),
         progress=progress,
         raters=by_rater(ratings, Workload.of(evidence), found_signs),
         trained=by_trained(read_trained(evidence)),
@@ -196,7 +216,7 @@ def read_status(
         rules_changed=bool(broken),
         lasting=lasts,
         to_look_at=tuple(dict.fromkeys(rater for verdict in reached_now for rater in verdict.review.to_look_at)),
-        judged=bool(reached_now),
+        verdicts=Counter(map(attrgetter("decision"), reached_now)),
         undecided=tuple(undecided),
         decided=_all_decided(reached_now, evidence.blocks),
         doubts=doubts_of(evidence, reached_now, found_signs) if len(ratings) else (),
@@ -235,7 +255,7 @@ def _unsampled(evidence: Evidence) -> Iterator[str]:
 
 
 def _notes(evidence: Evidence, pairs: pd.DataFrame, flagged: Sequence[FlagCount]) -> tuple[str, ...]:
-    """Return facts that need no action: on the sample, its outputs and wordings, and signs that were not checked."""
+    """Return facts that need no action: on the sample, its outputs and wordings."""
     return (
         *(
             f"Sample extended on {wave.at:%Y-%m-%d}: wave {wave.number}, {count(wave.pairs, 'pair')} ({wave.reason})."
@@ -244,7 +264,6 @@ def _notes(evidence: Evidence, pairs: pd.DataFrame, flagged: Sequence[FlagCount]
         *withdrawn_lines(evidence),
         *flagged_lines(flags for flags in flagged if not flags.doubtful),
         *addressed_lines(evidence.study, evidence.rubric, _languages(pairs)),
-        *(f"Sign that could not be checked: {line}." for line in evidence.unlooked),
     )
 
 
@@ -371,7 +390,8 @@ def status_now(study: Study, home: server.Home) -> Status:
 
 def status_of(evidence: Evidence, home: server.Home) -> Status:
     """Return the same of records that are read. Raises DataError for damaged ones."""
-    return with_server(read_status(evidence, datetime.now(UTC)), evidence.collected, home)
+    status = with_server(read_status(evidence, datetime.now(UTC)), evidence.collected, home)
+    return replace(status, crowd=tuple(map(summary_text, read_summaries(evidence))))
 
 
 def with_server(status: Status, collected: CampaignData, home: server.Home) -> Status:

@@ -1,22 +1,26 @@
 """`plumbline status`: the status of a study for a terminal, and what to do next."""
 
-from __future__ import annotations
-
+import sys
+import textwrap
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
+from typing import Annotated
 
 import pandas as pd
+from cyclopts import Parameter
 
 from annotation.campaign.names import known_names, named
 from annotation.options import CampaignOptions, HomeOptions
 from annotation.records import Outcome, Verdict
 from annotation.server.home import Home
 from annotation.statistics.systems import SideBySide
-from annotation.status.monitoring import agreement_exhibit
+from annotation.status.monitoring import DAY, agreement_exhibit
 from annotation.status.next_step import NextStep, collecting, next_step
+from annotation.status.progress import Stage
 from annotation.status.status import Status, server_line, status_now, status_of
 from annotation.verdicts import preferences
 from annotation.verdicts.conclusion import Conclusion
@@ -26,8 +30,9 @@ from annotation.verdicts.preferences import NO_CHOICES
 from annotation.verdicts.rules import LATE, marks_of
 from annotation.verdicts.systems import NONE, answers
 from annotation.verdicts.tables import SIMULATED, display, looks_exhibit
-from plumbline.cli import StudyOptions, columns
-from plumbline.errors import PlumblineError
+from plumbline.cli import StudyOptions, columns, reads, screen_width, whole
+from plumbline.errors import PlumblineError, StudyError
+from plumbline.exhibits.table import CODE, Cell, cell, printed
 from plumbline.study import Study
 from plumbline.study_files import checked
 from plumbline.words import count
@@ -36,111 +41,177 @@ DASH = "–"
 _REMARKS = {"simulated": "simulated", "excluded": "excluded", "taken out": "out"}  # on raters, by column
 
 
-def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return the status for a terminal.
+def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}), *, more: bool = False) -> str:
+    """Return the status for a terminal, on about one screen.
 
-    `names` are raters' by pseudonym, as far as this machine's user may see them (`annotation.campaign.names`).
+    Args:
+        status: The status.
+        names: Raters' names by pseudonym, as far as this machine's user may see them (`annotation.campaign.names`).
+        more: Whether to show each stage, all notes, agreement so far and a table of raters as well.
     """
     study = status.study
     warnings = [SIMULATED if status.simulated else "", LATE[status.rules_fixed] if status.rules_fixed else ""]
+    # before raters are asked, what the notes say can still be changed
+    notes = [*status.rules, *status.notes] if more or not status.begun else []
+    notes += [f"Sign that could not be checked: {line}." for line in status.unlooked]
     parts = [
         "\n".join([f"Study {study.name} on {status.read_at:%Y-%m-%d at %H:%M} UTC", *filter(None, warnings)]),
-        _flow_text(status),
-        "\n".join([*status.rules, *status.notes, *(f"WARNING: {line}" for line in status.warnings)]),
+        _flow_text(status, more=more),
+        "\n".join([*notes, *(f"WARNING: {line}" for line in status.warnings)]),
     ]
     if len(status.progress):
-        looks = [looks_exhibit(status.looks, study.called).text()] if len(status.looks) else []
+        looks = [looks_exhibit(status.looks, study.called).text()] if more and len(status.looks) else []
         parts += [
-            _progress_text(status),
-            *filter(None, ["\n".join(status.blocks)]),
+            _progress_text(status, more=more),
+            "\n".join(status.blocks if more else _some(status.blocks, _ROWS)),
             *looks,
-            *_going(status),
-            _rater_text(status, names),
+            *status.crowd,
+            _going(status, more=more),
+            _rater_table(status, names) if more and len(status.raters) else _raters_text(status, names),
         ]
-    if line := server_line(status):
-        parts.append(line)
     if status.sources:
         parts.append(doubts_text(status.doubts, status.study.judging, judged=status.judged))
-    return "\n\n".join([*parts, f"Next: {next_step(status)}"])
+    if not more:
+        parts.append(f"More on stages, rules, notes, agreement, raters: `{status.command('status --more')}`")
+    return "\n\n".join([*filter(None, parts), f"Next: {next_step(status)}"])
 
 
-def _flow_text(status: Status) -> str:
-    rows = []
-    for stage in (stage for stage in status.stages.values() if stage.wanted):
-        when = f"{stage.at:%Y-%m-%d %H:%M} UTC, {ago(stage.at, status.read_at)}" if stage.at else ""
-        rows.append([stage.name, stage.state, when, stage.note])
-    table = columns(["Stage", "State", "When", "Note"], rows)
-    if status.stages["collected"].state == "not yet":
-        return table
-    return f"{table}\nAnswers given later are not included; collect them with {collecting(status)}"
+def _flow_text(status: Status, *, more: bool) -> str:
+    """Return how far the study is: a line, or a row for each stage."""
+    wanted = [stage for stage in status.stages.values() if stage.wanted]
+    if more:
+        rows = [[stage.name, stage.state, _when(stage, status), stage.note] for stage in wanted]
+        lines = [columns(["Stage", "State", "When", "Note"], rows)]
+    else:
+        done = [stage for stage in wanted if stage.state == "done"]
+        last = max((stage for stage in done if stage.at), key=lambda stage: stage.at or status.read_at, default=None)
+        parts = [f"{len(done)} of {len(wanted)} done", f"last {last.name}, {_when(last, status)}" if last else ""]
+        ahead = [stage for stage in wanted if stage.state == "not yet"][:1]
+        for stage in [stage for stage in wanted if stage.state not in ("done", "not yet")] + ahead:
+            parts.append(f"{stage.name} {stage.state}{f' ({stage.note})' if stage.note else ''}")
+        lines = [f"Stages: {'; '.join(filter(None, parts))}"]
+    on_server = server_line(status)
+    if status.stages["collected"].state != "not yet" and (more or not on_server):
+        lines.append(f"Answers given later are not included; collect them with `{collecting(status)}`")
+    return "\n".join(filter(None, [*lines, on_server]))
 
 
-def _progress_text(status: Status) -> str:
+def _when(stage: Stage, status: Status) -> str:
+    return f"{stage.at:%Y-%m-%d %H:%M} UTC, {ago(stage.at, status.read_at)}" if stage.at else ""
+
+
+_ROWS = 16  # rows of a table, above which the rest is only counted
+
+
+def _progress_text(status: Status, *, more: bool) -> str:
     rule, (judged, item) = status.study.acceptance, status.study.called
-    withdrawn = ["withdrawn"] if status.progress["withdrawn"].any() else []
     every = "all" if judged == "task" else status.study.raters.per_pair  # each task has a number of its own
     wanted = {status.study.raters_of(name) for name in status.progress["transformation"]}
     same_number = wanted == {rule.min_raters}  # then who has all has enough, and one column says both
-    rows = [
-        [
-            display(row["transformation"], pooled=False),
-            row["language"],
-            *(str(row[name]) for name in ("pairs", "complete", *([] if same_number else ["enough"]))),
-            f"{row['counting']}/{row['wanted']}",
-            *(str(row[name]) for name in ("drafts", "discarded", "surplus", "excluded", *withdrawn)),
-            row["verdict"],
-        ]
-        for row in status.progress.to_dict("records")
-    ]
-    answered = [f"By {every}", *([] if same_number else [f"By {rule.min_raters}+"])]
-    more = ["Drafts", "Discarded", "Surplus", "Excluded", *(name.capitalize() for name in withdrawn), "Verdict"]
-    header = [judged.capitalize(), "Language", f"{item}s".capitalize(), *answered, "Answers", *more]
-    note = f"{', '.join(answered)}: {item}s with at least that many answers that count."
+    by_every = cell("complete", str)
+    table: dict[str, Cell] = {
+        judged.capitalize(): lambda row: display(row["transformation"], pooled=False),
+        "Language": "language",
+        f"{item}s".capitalize(): cell("pairs", str),
+        "Answers": lambda row: f"{row['counting']}/{row['wanted']}",
+        **({f"By {every}": by_every} if same_number else {f"By {rule.min_raters}+": cell("enough", str)}),
+        "Verdict": "verdict",
+        **({} if same_number else {f"By {every}": by_every}),
+        **{name.capitalize(): cell(name, str) for name in ("drafts", "discarded", "surplus", "excluded")},
+    }
+    if withdrawn := bool(status.progress["withdrawn"].any()):
+        table["Withdrawn"] = cell("withdrawn", str)
+    answered = ", ".join(name for name in table if name.startswith("By "))
+    note = f"{answered}: {item}s with at least that many answers that count."
     missing, wanted_answers = (int(status.progress[name].sum()) for name in ("open", "wanted"))
     if missing:
         note += f" {missing:,} of the {count(wanted_answers, 'answer')} to {item}s are open."
     note += f" Withdrawn {item}s, and answers to them, are in no other column." if withdrawn else ""
+    lines = [note]
+    if status.verdicts:
+        decided = ", ".join(f"{number} {name}" for name, number in status.verdicts.items())
+        lines.append(f"Verdicts{'' if status.stages['verdicts'].state == 'done' else ' so far'}: {decided}.")
     if status.asked_for is not None:
-        note += "\nAsked for in all: " + "\n".join(status.asked_for.lines())
-    return f"{columns(header, rows)}\n{note}"
+        lines.append("Asked for in all: " + "\n".join(status.asked_for.lines()))
+    rows, rest = (status.progress, "") if more else _most_open(status.progress)
+    shown = printed(rows, table)
+    return "\n".join([columns(list(shown.columns), shown.to_numpy().tolist()), *filter(None, [rest, *lines])])
 
 
-def _going(status: Status) -> list[str]:
-    """Return the agreement so far and the pace, as far as there are ratings."""
-    going = status.going
-    agreement = [agreement_exhibit(going.agreement, status.study.called).text()] if len(going.agreement) else []
-    return [*agreement, *([str(going.pace)] if going.pace else [])]
+def _most_open(progress: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return the rows with most open answers, and a line on the others if there are too many."""
+    if len(progress) <= _ROWS:
+        return progress, ""
+    rows = progress.sort_values("open", ascending=False, kind="stable")
+    counting, wanted, missing = (int(rows[name][_ROWS:].sum()) for name in ("counting", "wanted", "open"))
+    return rows[
+        :_ROWS
+    ], f"and {len(rows) - _ROWS} more rows, with {counting:,} of {wanted:,} answers, {missing:,} open."
 
 
-def _rater_text(status: Status, names: Mapping[str, str]) -> str:
-    if status.raters.empty:
+def _going(status: Status, *, more: bool) -> str:
+    """Return the pace, and the agreement so far, as far as there are ratings."""
+    going, called = status.going, status.study.called
+    agreement = agreement_exhibit(going.agreement, called).text() if more and len(going.agreement) else ""
+    return "\n\n".join(filter(None, [agreement, str(going.pace or "")]))
+
+
+def _raters_text(status: Status, names: Mapping[str, str]) -> str:
+    """Return who rates, who does not, and about whom somebody has to decide."""
+    raters = status.raters
+    if raters.empty:
         if not (annotators := status.stages["published"].annotators) or status.sources:
             return "No rater is known yet."
         pairs = f"{status.study.called.item}s"
         return f"The {pairs} were published to {count(annotators, 'annotator')}; no ratings are collected yet."
+    open_pairs, lasts = raters["open"].fillna(0), pd.to_datetime(raters["last"], utc=True)
+    last = lasts.max()
+    staying = ~raters["excluded"] & ~raters["out"]
+    silent = staying & (open_pairs > 0) & (raters["answers"] > 0) & ~(lasts > status.read_at - DAY)
+    number = f"{(raters['answers'] > 0).sum()} of {count(len(raters), 'rater')} answered"
+    when = "" if pd.isna(last) else f", the last of them {ago(last, status.read_at)}"
+    groups = {
+        "no answer yet": raters.loc[staying & (raters["answers"] == 0), "rater_id"],
+        "no answer for a day, with open ones": raters.loc[silent, "rater_id"],
+        "signs of careless answers that nobody has decided about": status.unreviewed,
+        "excluded": raters.loc[raters["excluded"], "rater_id"],
+        "no longer let in": raters.loc[raters["out"], "rater_id"],
+    }
+    lines = [
+        f"- {what}: {', '.join(_some([named(rater, names) for rater in group], _NAMED))}"
+        for what, group in groups.items()
+        if len(group)
+    ]
+    return "\n".join([f"Raters: {number}{when}", *lines])
+
+
+def _some(names: Sequence[str], most: int) -> list[str]:
+    """Return the first names, and how many more there are."""
+    return [*names[:most], *([f"and {len(names) - most} more"] if len(names) > most else [])]
+
+
+def _rater_table(status: Status, names: Mapping[str, str]) -> str:
     trained = {
-        row["rater_id"]: [f"{row['answered']}/{row['items']}, {row['right']} of {row['judged']} right"]
+        row["rater_id"]: f"{row['answered']}/{row['items']}, {row['right']} of {row['judged']} right"
         for row in status.trained.to_dict("records")
     }
-    rows = [
-        [
-            named(row["rater_id"], names),
-            str(row["answers"]),
-            DASH if pd.isna(row["open"]) else str(int(row["open"])),
-            DASH if pd.isna(row["last"]) else ago(row["last"], status.read_at),
-            *(str(row[name]) for name in ("drafts", "discarded", "signs")),
-            *trained.get(row["rater_id"], [DASH] if trained else []),
-            "; ".join(word for word, name in _REMARKS.items() if row[name]),
-        ]
-        for row in status.raters.to_dict("records")
-    ]
-    training = ["Training"] if trained else []
+    table: dict[str, Cell] = {
+        "Rater": lambda row: named(row["rater_id"], names),
+        "Answers": cell("answers", str),
+        "Open": lambda row: DASH if pd.isna(row["open"]) else str(int(row["open"])),
+        "Last answer": lambda row: DASH if pd.isna(row["last"]) else ago(row["last"], status.read_at),
+        "Signs": cell("signs", str),
+        "Remarks": lambda row: "; ".join(word for word, name in _REMARKS.items() if row[name]),
+        **({"Training": lambda row: trained.get(row["rater_id"], DASH)} if trained else {}),
+        "Drafts": cell("drafts", str),
+        "Discarded": cell("discarded", str),
+    }
+    shown = printed(status.raters, table)
     item, controls = status.study.called.item, status.study.called.known.capitalize()
-    header = ["Rater", "Answers", "Open", "Last answer", "Drafts", "Discarded", "Signs", *training, "Remarks"]
     note = f"{controls} and repeats are included. Open: {item}s that the rater can still answer."
-    if training:
+    if trained:
         note += f"\nTraining: known {item}s answered, and how many answers to them are right; they never count."
-    return f"{columns(header, rows)}\n{note}"
+    return f"{columns(list(shown.columns), shown.to_numpy().tolist())}\n{note}"
 
 
 def ago(then: datetime, at: datetime) -> str:
@@ -233,13 +304,48 @@ def say_next(study: Study, home: Home) -> None:
     print(f"Next: {step}", flush=True)
 
 
-def show_status(*, options: CampaignOptions) -> None:
+def fitted(text: str) -> str:
+    """Return a text with its lines broken at spaces to fit the terminal; commands in backticks stay whole."""
+    most, lines = screen_width(), list[str]()
+    for line in text.split("\n"):
+        if len(line) <= most:
+            lines.append(line)
+            continue
+        joined, indent = CODE.sub(lambda code: code[0].replace(" ", "\0"), line), "  " * line.startswith("- ")
+        lines += textwrap.wrap(joined, most, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+    return "\n".join(lines).replace("\0", " ")
+
+
+def show_status(
+    *,
+    options: CampaignOptions,
+    more: bool = False,
+    watch: Annotated[
+        tuple[Annotated[int, reads(whole(1, 86_400))], ...] | None,
+        Parameter(metavar="[SECONDS]", consume_multiple=(0, 1)),
+    ] = None,
+) -> None:
     """Show a study's progress and the next step (at any time).
 
     Example: plumbline status --study studies/demo.yaml
+
+    Args:
+        options: The study and the local server.
+        more: Show each stage, notes on rules, flags and wordings, agreement so far, and a table of raters as well.
+        watch: Show it again every so many seconds (default: 30), until Ctrl-C.
     """
-    evidence = Evidence(checked(options))
-    names = known_names(options.home, evidence.study.name)
-    status, done = status_of(evidence, options.home), Conclusion(evidence)
-    answer = better(done.side_by_side, done.preferred) if status.stages["verdicts"].state == "done" else []
-    print("\n\n".join([*answer, status_text(status, names)]))
+    if watch is not None and not sys.stdout.isatty():
+        raise StudyError("--watch draws on a terminal, and the output goes elsewhere; leave it out")
+    while True:
+        evidence = Evidence(checked(options))
+        names = known_names(options.home, evidence.study.name)
+        status, done = status_of(evidence, options.home), Conclusion(evidence)
+        answer = better(done.side_by_side, done.preferred) if status.stages["verdicts"].state == "done" else []
+        facts, _, following = status_text(status, names, more=more).rpartition("\n\nNext: ")
+        if watch is not None:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(b"\x1b[H\x1b[2J")  # clears the terminal; printed text steers none
+        print("\n\n".join([*map(fitted, [*answer, facts]), f"Next: {following}"]), flush=True)
+        if watch is None:
+            return
+        time.sleep(watch[0] if watch else 30)

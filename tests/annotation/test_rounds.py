@@ -99,7 +99,7 @@ def _shows_its_looks(study: Study) -> None:
     status = read_status(Evidence(study), datetime.now(UTC))
     assert list(status.progress["wanted"]) == list(status.progress["counting"]) == [48, 48]
     assert not status.progress["open"].any()
-    text = status_text(status)
+    text = status_text(status, more=True)
     assert "Paraphrasing (en): accepted; decided after block 2 of 3" in text
     assert len(status.looks) == 2 * 2 * 2 and "Mean [interval valid at all looks]" in text
     page = write_report(study).read_text(encoding="utf-8")

@@ -78,7 +78,7 @@ def test_known_pairs_are_answered_by_everybody_and_count_nowhere(argilla: Argill
     )
     assert [one.n_ratings for one in concluded(study).verdicts] == [len(CampaignRecords(study).pairs) * 3 * 2]
     status = read_status(Evidence(study), datetime.now(UTC))
-    assert "1/2, 1 of 2 right" in status_text(status)
+    assert "1/2, 1 of 2 right" in status_text(status, more=True)
     assert status.progress["pairs"].sum() == len(CampaignRecords(study).pairs)
     assert all_tables(read_material(Evidence(study)))["training"].frame.set_index("rater_id").loc[called, "right"] == 1
 

@@ -98,7 +98,7 @@ def test_a_campaign_by_commands_alone(
     assert "batches offered: 2 of 2, and 1 of 1 pilot; all together: 6 places" in status
     assert "submissions: approved: 4, and 2 to pilots\n" in status and "unsettled" not in status
     assert CampaignRecords(study).ratings["rater_id"].nunique() == 2
-    told = status_text(read_status(Evidence(study), datetime.now(UTC)))
+    told = status_text(read_status(Evidence(study), datetime.now(UTC)), more=True)
     assert "to crowd workers: live mturk" in told and "ratings came from files" not in told
     _refuse_ids_outside_the_ledger(study)
 

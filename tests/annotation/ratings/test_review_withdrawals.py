@@ -78,7 +78,7 @@ def test_a_withdrawn_pair_leaves_every_number_and_its_answers_stay(generated: St
     )
     assert status.progress["open"].equals(2 * status.progress["pairs"])  # two of four count, of what stays
     assert status.raters.set_index("rater_id")["excluded"].sum() == 1
-    assert f"Withdrawn from the sample: 2 pairs ({WHY})." in status_text(status)
+    assert f"Withdrawn from the sample: 2 pairs ({WHY})." in status_text(status, more=True)
 
     withdraw(generated, out, take_back=True, reason="it is whole after all")
     accept(generated)

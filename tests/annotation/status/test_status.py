@@ -20,12 +20,13 @@ from annotation.sampling.sample import draw_sample
 from annotation.status.monitoring import pace_of
 from annotation.status.progress import MEMBERS, Stage, Workload, by_rater, by_transformation, stages_of
 from annotation.status.status import Status, read_status
-from annotation.status.text import headline, next_step, status_text
+from annotation.status.text import fitted, headline, next_step, status_text
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import SIMULATED
 from plumbline.__main__ import run
+from plumbline.errors import StudyError
 from plumbline.manifest import Manifest, stage
 from plumbline.models.batch import batch_path
 from plumbline.records import Rating
@@ -203,7 +204,7 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:  # noqa: PLR09
     people = demo.model_copy(update={"raters": demo.raters.model_copy(update={"simulated": ()})})
     assert at(people)[1] == f"{MAIN} collect {ARGUMENTS}"
     text, every = status_text(read_status(Evidence(people), NOW)), people.raters.per_pair
-    assert "No rater is known yet" in text and f"\nBy {every}, By 2+: pairs with at least" in text
+    assert "No rater is known yet" in text and f"\nBy 2+, By {every}: pairs with at least" in text
     all_needed = people.acceptance.model_copy(update={"min_raters": every})
     alike = people.model_copy(update={"acceptance": all_needed})
     assert f"\nBy {every}: pairs with at least" in status_text(read_status(Evidence(alike), NOW))
@@ -324,8 +325,67 @@ def test_agreement_so_far_is_irrcacs_over_all_ratings_that_count(generated: Stud
     assert ac2["value"] == pytest.approx(theirs["coefficient_value"], abs=1e-5) and ac2["n_ratings"] == len(table) * 3
     assert (ac2["low"], ac2["high"]) == pytest.approx(theirs["confidence_interval"], abs=1e-3)
     assert found.loc["quality", "alpha"]["low"] < found.loc["quality", "alpha"]["high"] < 1
-    text = status_text(status)
+    text = status_text(status, more=True)
     assert "Agreement so far, with 95% intervals over pairs" in text and f"{ac2['value']:.2f} [" in text
+
+
+def test_a_study_of_many_languages_takes_one_screen_and_sums_up_the_rest(
+    generated: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    draw_sample(generated)
+    give(generated, "abcd", pairs=20)
+    status, _ = at(generated)
+    rows = [status.progress.assign(language=language) for language in ("de", "en", "es", "fr", "ja")]
+    progress = pd.concat(rows, ignore_index=True).assign(transformation="paraphrasing")
+    missing = np.arange(len(progress))  # 0 to 39 open answers
+    progress = progress.assign(open=missing, wanted=100, counting=100 - missing)
+    lines = fitted(status_text(replace(status, progress=progress))).splitlines()
+    assert len(lines) <= 60 and all(len(line) <= 80 for line in lines if "--study" not in line)
+    shown = [int(line.split()[3].split("/")[0]) for line in lines if line.startswith("Paraphrasing")]
+    assert sorted(shown) == sorted(100 - missing)[:16]
+    rest = sum(sorted(100 - missing)[16:])
+    assert f"and 24 more rows, with {rest:,} of 2,400 answers, {2400 - rest} open." in lines
+    text = status_text(replace(status, progress=progress), more=True)
+    assert sum(line.startswith("Paraphrasing") for line in text.splitlines()) == 40
+
+
+def test_status_names_who_does_not_answer(generated: Study) -> None:
+    draw_sample(generated)
+    give(generated, "abcd", pairs=20)
+    status, _ = at(generated)
+    people = pd.DataFrame(
+        [("ada", 9, 3, 30), ("bo", 5, 3, 2), ("cy", 0, 8, None), ("dee", 12, 0, 99), ("eve", 4, 2, 99)],
+        columns=["rater_id", "answers", "open", "hours"],
+    )
+    last = [pd.NaT if pd.isna(hours) else NOW - timedelta(hours=hours) for hours in people["hours"]]
+    people = people.assign(last=pd.to_datetime(last, utc=True), excluded=people["rater_id"] == "eve", out=False)
+    text = status_text(replace(status, raters=people, unreviewed=("bo",)), {"cy": "Cy Nic"})
+    assert "Raters: 4 of 5 raters answered, the last of them 2 h ago\n- no answer yet: cy Cy Nic\n" in text
+    assert "with open ones: ada\n" in text and "decided about: bo\n" in text and "- excluded: eve\n" in text
+
+
+def test_watch_draws_the_status_again_on_a_terminal_until_an_interrupt(
+    generated: Study, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    words = ["status", "--study", str(generated.file), "--exports", str(generated.folder.parent), "--watch", "7"]
+    with pytest.raises(StudyError, match="--watch"):  # a file or a pipe
+        run(words)
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 1:
+            draw_sample(generated)
+        else:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("annotation.status.text.time.sleep", wait)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    with pytest.raises(KeyboardInterrupt):
+        run(words)
+    first, second = capfdbinary.readouterr().out.split(b"\x1b[H\x1b[2J")[1:]
+    assert waits == [7, 7] and b"Transformation " not in first and b"Transformation " in second
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_pairs_that_come_after_a_look_are_doubtful_under_a_rule_for_one(variant:
     assert {one.waves for one in found} == {(1,)}  # nobody has rated the others yet
     (line,) = [line for line in doubts(larger, found) if line.startswith("wave")]
     assert "(4 pairs, " in line and "wide intervals) was added after 1 look at verdicts" in line
-    status = status_text(read_status(Evidence(larger), NOW))
+    status = status_text(read_status(Evidence(larger), NOW), more=True)
     assert "wave 2, 4 pairs (before anybody looked)" in status and "wave 3, 4 pairs (wide intervals)" in status
     assert "4 pairs on " in " ".join(methods(read_material(Evidence(larger))))
 
