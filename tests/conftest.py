@@ -38,6 +38,8 @@ if "MTEB_CACHE" not in os.environ:
     _UNUSED_MTEB = tempfile.TemporaryDirectory(prefix="plumbline-mteb-")
     os.environ["MTEB_CACHE"] = _UNUSED_MTEB.name
 
+os.environ["COLUMNS"] = "120"  # whatever terminal runs the tests: tables are as wide as the tutorials show them
+
 # How long an example takes is the machine's business, which may be busy.
 settings.register_profile("plumbline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("plumbline")

@@ -40,7 +40,6 @@ def crowd(
             monkeypatch.setenv(key, value)
             if not value:
                 monkeypatch.delenv(key)
-        monkeypatch.setenv("COLUMNS", "200")  # whole tables
         options = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(tmp_path / "home")]
         capsys.readouterr()
         crowd = [] if name in ("collect", "review") else ["crowd"]  # which know what a study has
