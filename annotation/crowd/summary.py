@@ -261,16 +261,15 @@ def to_pay(records: Evidence) -> tuple[str, str]:
     for name in ledgers(path):
         with Ledger(path, records.study.name, *name) as ledger:
             waiting = cases(records, ledger) if name.counts else []
-            if unread := sum(not case.work.answered for case in waiting):
-                return (
-                    "collect",
-                    f"reads the answers of {count(unread, 'submission')} before anybody decides about them",
-                )
+            read = [case for case in waiting if case.work.answered]
             if ready := sum(case.advice == "approve" for case in waiting):
                 return name.words("approve --all"), f"pays {count(ready, 'submission')} that nothing speaks against"
-            if waiting:
+            if read:
                 words = "and what speaks against them: a person decides, by one of the commands that it prints"
-                return "review", f"shows {count(len(waiting), 'submission')} by workers, {words}"
+                return "review", f"shows {count(len(read), 'submission')} by workers, {words}"
+            if waiting:
+                unread = count(len(waiting), "submission")
+                return "collect", f"reads the answers of {unread} before anybody decides about them"
             if bonuses := owed(ledger, excluded, spec := crowd_of(records.study)):
                 platform, places = platform_class(name.platform), {o.batch.batch_id: o.places for o in ledger.offered()}
                 cents = sum(more + platform.fee(more, places[work.batch_id], spec) for work, more in bonuses)
