@@ -18,8 +18,10 @@ from annotation.campaign.counting import imported, untimed
 from annotation.campaign.records import RULES, CampaignRecords
 from annotation.campaign.rubric import Rubric
 from annotation.records import NO_REASON, Fixed, RuleSet
+from annotation.verdicts.rules import in_words
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest
+from plumbline.study.campaign import RuleSpec
 from plumbline.words import count
 
 _LONGEST = 80  # characters of a wording that are quoted
@@ -41,6 +43,9 @@ def _named(value: Any) -> Any:
 
 
 def _differences(path: str, old: Any, new: Any) -> Iterator[str]:
+    if path == "acceptance.rules":
+        yield from _differing_rules(path, [RuleSpec(**rule) for rule in old], [RuleSpec(**rule) for rule in new])
+        return
     if not (isinstance(old, dict) and isinstance(new, dict)):
         if old != new:
             yield f"{path} {from_to(old, new)}"
@@ -54,6 +59,25 @@ def _differences(path: str, old: Any, new: Any) -> Iterator[str]:
             yield from _differences(f"{path}.{name}", old[name], new[name])
     if path == "rubric.questions" and list(old) != list(new) and set(old) == set(new):
         yield f"{path} {from_to(list(old), list(new))}"
+
+
+def _differing_rules(path: str, old: Sequence[RuleSpec], new: Sequence[RuleSpec]) -> Iterator[str]:
+    """Yield the differences between lists of rules, each in words; a rule on the same number is the same one."""
+    gone, added = ([rule for rule in rules if rule not in others] for rules, others in ((old, new), (new, old)))
+    for rule in gone:
+        of_same = (other for other in added if _subject(other) == _subject(rule))
+        if (other := next(of_same, None)) is None:
+            yield f"{path}: {in_words(rule)} is gone"
+        else:
+            added.remove(other)
+            yield f"{path}: {in_words(rule)}, now {in_words(other)}"
+    yield from (f"{path}: {in_words(rule)} is new" for rule in added)
+    if old != new and set(old) == set(new):
+        yield f"{path} {from_to(list(map(in_words, old)), list(map(in_words, new)))}"
+
+
+def _subject(rule: RuleSpec) -> tuple[object, ...]:
+    return rule.question, rule.label, rule.pools, rule.at_least is None
 
 
 def from_to(old: Any, new: Any) -> str:
@@ -70,7 +94,7 @@ def from_to(old: Any, new: Any) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value)) or "none"
-    return str(value).replace("\n", " ") or "none"
+    return "none" if value is None else str(value).replace("\n", " ") or "none"
 
 
 def _part(text: str, start: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from annotation.ratings.decisions import decide
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.preregistration import (
     amendments,
+    changes,
     first_rating,
     fix_rules,
     fixed_text,
@@ -57,6 +59,24 @@ def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study
     more = lower.model_copy(update={"raters": lower.raters.model_copy(update={"per_pair": 3})})
     with pytest.raises(StudyError, match=r"raters.per_pair 4, now 3; undo this, or give the new study another name"):
         accept(more, "there are no more raters")
+
+
+def test_each_changed_rule_is_told_in_words_and_a_changed_order_is_a_change() -> None:
+    quality = {"question": "quality", "at_least": 3}
+    polite, most = {"question": "tone", "label": "polite", "at_least": 0.9}, {"question": "quality", "at_most": 4}
+
+    def rules(*some: dict[str, Any]) -> dict[str, Any]:
+        return {"acceptance": AcceptanceSpec(rules=some, min_pairs=1).model_dump(mode="json")}
+
+    lower = {**quality, "at_least": 2.5, "pools": ["negation"]}
+    assert changes(rules(quality, polite), rules({**quality, "at_least": 2.5}, most)) == [
+        "acceptance.rules: mean quality at least 3, now mean quality at least 2.5",
+        "acceptance.rules: share of polite in tone at least 0.9 is gone",
+        "acceptance.rules: mean quality at most 4 is new",
+    ]
+    assert len(changes(rules(quality), rules(lower))) == 2
+    assert len(changes(rules(quality, polite), rules(polite, quality))) == 1
+    assert changes(rules(quality), rules(quality)) == []
 
 
 def test_a_change_while_ratings_waited_on_the_server_needs_its_reason_too(generated: Study) -> None:
