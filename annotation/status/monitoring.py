@@ -49,8 +49,12 @@ class Pace:
     def __str__(self) -> str:
         if not self.answers:
             return f"Pace: no answer in the 24 hours before {self.to:%Y-%m-%d %H:%M} UTC; {self.open:,} are open."
+        minutes = self.hours * 60
+        span = f"{minutes:.1f} minutes" if minutes < 120 else f"{self.hours:.1f} hours"
+        least = SHORTEST / timedelta(minutes=1)
+        span = span if minutes > least else f"at most {least:g} minutes (counted as {least:g})"
         pace = (
-            f"Pace: {count(self.answers, 'answer')} in {self.hours:.1f} hours before {self.to:%Y-%m-%d %H:%M} UTC,"
+            f"Pace: {count(self.answers, 'answer')} in {span} before {self.to:%Y-%m-%d %H:%M} UTC,"
             f" {self.an_hour:.1f} an hour; {self.open:,} are open"
         )
         return f"{pace}, the last of them expected on {self.ends:%Y-%m-%d %H:%M} UTC." if self.ends else f"{pace}."

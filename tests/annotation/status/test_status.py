@@ -306,6 +306,9 @@ def test_the_pace_by_hand() -> None:
     assert nobody is not None and nobody.ends is None and "no answer in the 24 hours before" in str(nobody)
     assert pace_of(frame.assign(simulated=True), 10, to) is None and pace_of(frame[:0], 10, to) is None
     assert "expected" not in str(pace_of(frame, 0, to))
+    at_once = str(pace_of(frame[-2:], 10, to))
+    assert "at most 10 minutes (counted as 10)" in at_once and "6.0 an hour" in at_once
+    assert "1 answer in 30.0 minutes" in str(pace_of(frame[-4:-2], 10, to))
 
 
 def test_agreement_so_far_is_irrcacs_over_all_ratings_that_count(generated: Study) -> None:
