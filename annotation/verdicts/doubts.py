@@ -17,8 +17,8 @@ from annotation.records import Decision, Sign, Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import look_lines
+from annotation.verdicts.rules import told_from
 from annotation.verdicts.tables import display, rated, scoped, wrong
-from plumbline.exhibits.table import number
 from plumbline.study.subject import Subject
 from plumbline.words import count
 
@@ -121,7 +121,8 @@ def _exclusions(verdicts: Sequence[Verdict]) -> Iterator[str]:
         if verdict.review.with_excluded not in (None, verdict.by_rule)
     ]
     if turned:
-        yield f"excluding raters changed {count(len(turned), 'verdict')}: {_some(turned)}"
+        alone = "by the rule alone, without a review of raters"
+        yield f"excluding raters changed {count(len(turned), 'verdict')} ({alone}): {_some(turned)}"
 
 
 def withdrawn_lines(evidence: Evidence) -> list[str]:
@@ -210,7 +211,8 @@ def _close(item: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
             )
         sure = probability if verdict.decision == "accepted" else 1 - probability
         if verdict.decision != "undecided" and sure < CLOSE:
-            near.append(f"{_name(verdict)} ({verdict.decision}, P {number(probability)})")
+            limit = CLOSE if verdict.decision == "accepted" else 1 - CLOSE
+            near.append(f"{_name(verdict)} ({verdict.decision}, P {told_from(probability, limit)})")
     if near:
         yield f"other {item}s could easily have changed {count(len(near), 'verdict')}: {_some(near)}"
 
@@ -225,7 +227,8 @@ def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
         for summary in rated(verdict.questions):
             if summary.alpha.value < LOW_ALPHA and summary.ac2.value >= FAIR_AC2:
                 label = f"{display(verdict.pool)} ({verdict.language}) {summary.question}"
-                places[f"{label} alpha {number(summary.alpha.value)}, AC2 {number(summary.ac2.value)}"] = None
+                label += f" alpha {told_from(summary.alpha.value, LOW_ALPHA)}"
+                places[f"{label}, AC2 {told_from(summary.ac2.value, FAIR_AC2)}"] = None
     if places:
         yield f"alpha is below {LOW_ALPHA:g} although AC2 is {FAIR_AC2:g} or more: {_some(list(places))}"
 

@@ -22,7 +22,7 @@ from annotation.statistics.reliability import LEVEL, misses_too_many, telling_ap
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.rules import rules_for
+from annotation.verdicts.rules import rules_for, told_from
 from annotation.verdicts.tables import scoped
 from annotation.verdicts.verdicts import sample_frame, with_facts
 from plumbline.records import Pair
@@ -179,7 +179,7 @@ def _told_apart_by_nobody(ratings: pd.DataFrame, design: Design, pool: str, *, p
             p_values[name], varied[name] = p, answers
     if not p_values or min(p_values.values()) * len(p_values) <= LEVEL or (passed and _clear(varied, design, pool)):
         return ""
-    return ", ".join(f"{name}: p {p:.2f}" for name, p in p_values.items())
+    return ", ".join(f"{name}: p {told_from(p, LEVEL / len(p_values))}" for name, p in p_values.items())
 
 
 def _clear(varied: Mapping[str, Answers], design: Design, pool: str) -> bool:
@@ -202,6 +202,7 @@ def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> It
     if not waiting:
         return
     names = [scoped(verdict.transformation, verdict.language, verdict.task_type) for verdict in waiting]
+    review = command("review")
     reasons = dict.fromkeys(
         reason.removeprefix(LOOK) for verdict in waiting for reason in verdict.reasons if reason.startswith(LOOK)
     )
@@ -209,8 +210,8 @@ def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> It
     raters = " ".join(raters_named([rater for verdict in waiting for rater in verdict.review.to_look_at]))
     yield (
         f"review raters before {count(len(waiting), 'verdict')} can be decided ({', '.join(names)}):"
-        f" {next(iter(reasons))}{more}; read `{command('review')}`, then run it with `--exclude` or"
-        f" `--keep {raters} --reason {NO_REASON}`"
+        f" {next(iter(reasons))}{more}; read `{review}`, then run"
+        f" `{review} --keep {raters} --reason {NO_REASON}`, or with `--exclude` in place of `--keep`"
     )
 
 

@@ -54,10 +54,12 @@ class RuleValue:
     @property
     def number(self) -> str:
         """The statistic with its number: `mean quality 4.17`."""
-        of, value, limit = "of " if self.rule.label else "", self.estimate.value, self.rule.limit
-        # With two digits, or more if needed to tell it from the limit: 2.998 is below 3.
-        digits = next((digits for digits in range(2, 6) if round(value, digits) != round(limit, digits)), 2)
-        return f"{self.rule.statistic} {of}{self.what} {value:.{digits}f}"
+        of = "of " if self.rule.label else ""
+        return f"{self.rule.statistic} {of}{self.what} {self.told_from_limit(self.estimate.value)}"
+
+    def told_from_limit(self, end: float) -> str:
+        """Return the number, or an end of its interval, as `told_from` the rule's limit."""
+        return told_from(end, self.rule.limit)
 
     @property
     def why_not(self) -> str:
@@ -69,11 +71,21 @@ class RuleValue:
         if self.outcome == "rejected" and not self.by_interval:
             return f"{self.number} is {beyond} {limit}"
         if self.outcome == "rejected":
-            return f"{end} end of {self.what} {at_end:.2f} {statistic} is {beyond} {limit}"
+            return f"{end} end of {self.what} {self.told_from_limit(at_end)} {statistic} is {beyond} {limit}"
         if math.isnan(self.estimate.low):
             return f"{self.what} {statistic} has no interval: {self.estimate.reason}"
-        ends = f"{self.estimate.low:.2f} to {self.estimate.high:.2f}"
+        ends = " to ".join(map(self.told_from_limit, (self.estimate.low, self.estimate.high)))
         return f"interval of {self.what} {ends} {statistic} does not decide about {limit}"
+
+
+def told_from(value: float, limit: float) -> str:
+    """Return a number with two digits, or with more where it needs them to be told from a limit.
+
+    >>> told_from(2.998, 3), told_from(0.054, 0.05), told_from(3, 3)
+    ('2.998', '0.054', '3.00')
+    """
+    digits = next((digits for digits in range(2, 6) if round(value, digits) != round(limit, digits)), 2)
+    return f"{value:.{digits}f}"
 
 
 def in_words(rule: RuleSpec) -> str:
@@ -174,7 +186,7 @@ def lacking(
     agreed = {s.question: next(iter(KINDS[s.kind].agreement(s).items())) for s in of_rules}
     return [
         f"{name} of {question} is "
-        + (f"undefined ({estimate.reason})" if math.isnan(estimate.value) else f"{estimate.value:.2f}")
+        + (f"undefined ({estimate.reason})" if math.isnan(estimate.value) else told_from(estimate.value, rule.min_ac2))
         + f"; at least {rule.min_ac2:g} is needed"
         for question, (name, estimate) in agreed.items()
         if not estimate.value >= rule.min_ac2
@@ -204,7 +216,8 @@ def _accepted(judged: Sequence[RuleValue]) -> list[str]:
         numbers = ", ".join(value.number for value in values).replace(f", {rule.statistic} ", ", ")
         if values[0].by_interval:
             end = "high" if upper else "low"
-            ends = (f"{value.what} {getattr(value.estimate, end):.2f} {value.told}" for value in values)
+            at = [value.told_from_limit(getattr(value.estimate, end)) for value in values]
+            ends = (f"{value.what} {number} {value.told}" for value, number in zip(values, at, strict=True))
             numbers = f"{'upper' if upper else 'lower'} end of {', '.join(ends)}"
         reasons.append(f"{numbers}: at {'most' if upper else 'least'} {rule.limit:g}")
     return reasons
