@@ -295,9 +295,11 @@ def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, crowd: bool)
         )
     everybody = [*(raters.people or ()), *raters.former, *(rater.name for rater in raters.simulated)]
     if raters.people is not None and not crowd and len(everybody) < rule.min_raters:
+        unsaid = "" if "min_raters" in rule.model_fields_set else " (the default, as the study does not set it)"
         raise ValueError(
-            f"`acceptance.min_raters: {rule.min_raters}` is more than the number of raters whose answers count,"
-            f" {len(everybody)}, so no pair would ever count; add people to `raters.people`, or lower `min_raters`"
+            f"`acceptance.min_raters: {rule.min_raters}`{unsaid} is more than the number of raters whose answers count,"
+            f" {len(everybody)}, so no pair would ever count; add people to `raters.people`, or write"
+            f" `acceptance: {{min_raters: {len(everybody)}}}`"
         )
 
 

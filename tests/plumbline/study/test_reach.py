@@ -63,7 +63,7 @@ def read(folder: Path, **parts: Any) -> Study:
         ({"raters": {"per_pair": 1}, "acceptance": {"min_raters": 1, "min_ac2": 0.4}}, "min_ac2` needs two ratings"),
         (
             {"raters": {"per_pair": 3, "people": ["ada"]}},
-            "is more than the number of raters whose answers count, 1, so",
+            r"min_raters: 2` .the default, .* raters whose answers count, 1, so .*`acceptance: \{min_raters: 1\}`",
         ),
         (
             {
