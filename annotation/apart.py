@@ -9,28 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotation.statistics.shared_blocks import LEAST
-from annotation.variation import RatingVariation, Variation, latent_mean, rated
+from annotation.variation import RatingVariation, Variation, is_two_points, latent_mean, rated
 from plumbline.importing import scipy
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.group_sequential import ALPHA, levels
 
 POWER = 0.8  #: share of campaigns that tell two systems apart
 _MOST = 10_000  # originals that are tried
+_INSIDE = 1e-3  # of the scale: how far within its ends the means lie
 _AT_ONCE = 10_000_000  # ratings of a system that are simulated at a time
 
 
 def least_difference(
-    size: tuple[int, int], systems: int, assumed: RatingVariation, looks: Sequence[float] = (1.0,)
+    size: tuple[int, int], differences: int, assumed: RatingVariation, looks: Sequence[float] = (1.0,)
 ) -> float:
     """Return the difference between two systems' means, in points, that 80% of campaigns find; NaN for one pair.
 
-    The paired t-test has the level that Holm's correction for all pairs of so many systems begins with. The outputs of
-    one original vary as different pairs do, which errs to the safe side; a rater's habits cancel. The ends of the scale
+    The paired t-test has the level that Holm's correction for so many differences begins with. The outputs of one
+    original vary as different pairs do, which errs to the safe side; a rater's habits cancel. The ends of the scale
     are left out: near them ratings vary less.
 
     Args:
         size: pairs of each system, and raters of each pair.
-        systems: how many are compared.
+        differences: how many Holm's correction is for.
         assumed: the variation of ratings.
         looks: shares of the pairs after which the campaign looks; the difference is one that the last look finds.
 
@@ -39,11 +40,11 @@ def least_difference(
 
     Source: power of the t-test by the noncentral t distribution: Cohen (1988), Statistical Power Analysis, chapter 2.
 
-    >>> round(least_difference((100, 3), 2, RatingVariation()), 2)
+    >>> round(least_difference((100, 3), 1, RatingVariation()), 2)
     0.41
     """
     pairs, raters = size
-    level = float(levels(looks, "pocock", ALPHA / max(math.comb(systems, 2), 1))[-1])
+    level = float(levels(looks, "pocock", ALPHA / differences)[-1])
     if pairs < LEAST:
         return math.nan
     error = math.sqrt(2 * (assumed.spread**2 + assumed.noise**2 / raters) / pairs)
@@ -54,7 +55,7 @@ def least_difference(
 def originals_needed(  # noqa: PLR0913
     apart: float,
     raters: int,
-    systems: int,
+    differences: int,
     variation: Variation,
     scale: Sequence[float],
     generator: np.random.Generator,
@@ -64,13 +65,13 @@ def originals_needed(  # noqa: PLR0913
 ) -> tuple[float, float]:
     """Return how many originals tell two systems apart in 80% of simulated campaigns: at least, and at most.
 
-    Both are rated by the same raters; their means lie around the middle of the scale, where ratings vary most. The
-    paired t-test has the level that Holm's correction for all pairs of so many systems begins with.
+    Both are rated by the same raters; their means lie around the middle of the scale, where ratings vary most, shares
+    around the variation's. The paired t-test has the level that Holm's correction for so many differences begins with.
 
     Args:
         apart: the difference of the systems' means, in points.
         raters: of each output.
-        systems: how many are compared.
+        differences: how many Holm's correction is for.
         variation: of the ratings; the numbers are those for the least and the most that its systems differ by.
         scale: of the question.
         generator: of random numbers.
@@ -83,23 +84,30 @@ def originals_needed(  # noqa: PLR0913
     >>> import numpy as np
     >>> from annotation.variation import RatingVariation
     >>> given = Variation(RatingVariation(), "as given", (1.0, 1.0))
-    >>> originals_needed(0.41, 3, 2, given, (1, 2, 3, 4, 5), np.random.default_rng(1))
+    >>> originals_needed(0.41, 3, 1, given, (1, 2, 3, 4, 5), np.random.default_rng(1))
     (80.0, 80.0)
     """
-    if apart >= scale[-1] - scale[0]:
+    length, assumed = scale[-1] - scale[0], variation.deviations
+    if apart >= length:
         return math.nan, math.nan
-    level = levels(looks, "pocock", ALPHA / max(math.comb(systems, 2), 1))
+    level = levels(looks, "pocock", ALPHA / differences)
+    middle = (scale[0] + scale[-1]) / 2 if variation.mean is None else variation.mean
+    room = apart / 2 + _INSIDE * length
+    middle = min(max(middle, scale[0] + room), scale[-1] - room) if room < length / 2 else (scale[0] + scale[-1]) / 2
     originals = dict[float, float]()
     for share in variation.apart:
         if share not in originals:
-            assumed, n = variation.deviations, LEAST
-            error = 2 * (share * assumed.spread**2 + assumed.noise**2 / raters)
+            n, of_answers = LEAST, assumed.as_rated(scale, middle) if is_two_points(scale) else assumed
+            error = 2 * (share * of_answers.spread**2 + of_answers.noise**2 / raters)
+            error = max(error, apart * (length - apart))  # of systems that differ by all of the scale or by nothing
             while n <= _MOST and not _found_by_formula(n, apart, error, level[-1]):
                 n = math.ceil(n * 1.05)
             most = min(math.ceil(n * 1.5) + 30, _MOST)
             n_campaigns = max(min(campaigns, _AT_ONCE // (most * raters)), 100)
             curve = (
-                _told_apart(apart, (n_campaigns, most, raters), share, assumed, scale, generator, looks, level)
+                _told_apart(
+                    (middle, apart), (n_campaigns, most, raters), share, assumed, scale, generator, looks, level
+                )
                 if n <= _MOST
                 else np.zeros(1)
             )
@@ -116,7 +124,7 @@ def _found_by_formula(n: int, apart: float, variance: float, level: float) -> bo
 
 
 def _told_apart(  # noqa: PLR0913
-    apart: float,
+    means: tuple[float, float],
     size: tuple[int, int, int],
     unlike: float,
     assumed: RatingVariation,
@@ -127,20 +135,21 @@ def _told_apart(  # noqa: PLR0913
 ) -> Floats:
     """Return the share of campaigns that tell the better system apart, by number of originals from 0 on.
 
-    `size` is campaigns, originals and raters; `unlike` the share of `spread` squared that the systems do not have in
-    common.
+    `means` is the mean of the two systems' means, and their difference; `size` is campaigns, originals and raters;
+    `unlike` the share of the ratings' variance between pairs that the systems do not have in common.
     """
     campaigns, most, raters = size
-    middle, spread = (scale[0] + scale[-1]) / 2, assumed.spread
+    (middle, apart), spread = means, assumed.spread
+    unlike = assumed.unlike_before_rating(unlike, scale, middle)
     shared = generator.normal(0, math.sqrt(1 - unlike) * spread, (campaigns, most, 1))
     shared = shared + generator.normal(0, assumed.bias, (campaigns, 1, raters))
-    means = []
+    outputs = []
     for side in (0.5, -0.5):
         felt = shared + generator.normal(0, math.sqrt(unlike) * spread, (campaigns, most, 1))
         felt += latent_mean(middle + side * apart, assumed.total, scale)
         felt = felt + generator.normal(0, assumed.noise, size)
-        means.append(rated(felt, scale).mean(axis=2))
-    differences = means[0] - means[1]
+        outputs.append(rated(felt, scale).mean(axis=2))
+    differences = outputs[0] - outputs[1]
     n = np.arange(1, most + 1)
     mean = differences.cumsum(axis=1) / n
     squares = np.maximum((differences**2).cumsum(axis=1) - n * mean**2, 0)

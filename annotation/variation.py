@@ -23,7 +23,7 @@ from plumbline.statistics.estimates import CONFIDENCE, Floats
 from plumbline.study import Study
 from plumbline.words import count
 
-_NORMAL = np.linspace(-6, 6, 4001)  # standard errors of a normal value
+_NORMAL = np.linspace(-6, 6, 4000)  # standard errors of a normal value; none is 0, where a label may be none too
 _WEIGHTS = np.exp(-(_NORMAL**2) / 2) / np.exp(-(_NORMAL**2) / 2).sum()
 _LEAST = 1e-9  # deviation, of the scale's range
 _STEPS = 30  # until the variation before rating is found
@@ -36,7 +36,7 @@ class RatingVariation:
 
     At a mean of 4.09 these give the standard deviation (1.04) and the AC2 (0.69; there 0.68) of HTEB's Table 2, quality
     overall; the paper does not report how much of it is the raters' bias. A label is given if a latent value is above
-    a limit (a probit model), so that for shares only the proportions of these numbers matter.
+    a limit (a probit model), so that for shares (two points) only the proportions of these numbers matter.
     """
 
     spread: float = 0.8  # of the pairs' true quality
@@ -49,13 +49,13 @@ class RatingVariation:
         times = (scale[-1] - scale[0]) / 4
         return cls(**{name: deviations.get(name, times * usual) for name, usual in asdict(cls()).items()})
 
-    def as_rated(self, scale: Sequence[float]) -> RatingVariation:
-        """Return that of the ratings on the scale, where their mean is its middle: rounded, and kept within its ends.
+    def as_rated(self, scale: Sequence[float], mean: float | None = None) -> RatingVariation:
+        """Return that of the ratings on the scale: rounded, and kept within its ends.
 
-        What pair and rater do not add up to is noise. With two points, such as a label or none, each is as frequent.
+        Their mean is the scale's middle if none is given. What pair and rater do not add up to is noise.
         """
         spread, bias, noise = self.spread**2, self.bias**2, self.noise**2
-        middle = (scale[0] + scale[-1]) / 2
+        middle = (scale[0] + scale[-1]) / 2 if mean is None else latent_mean(mean, self.total, scale)
 
         def variance(values: Floats) -> float:
             return float(_WEIGHTS @ (values - _WEIGHTS @ values) ** 2)
@@ -69,18 +69,35 @@ class RatingVariation:
             math.sqrt(of_pairs), math.sqrt(of_raters), math.sqrt(max(of_all - of_pairs - of_raters, 0))
         )
 
-    def before_rating(self, scale: Sequence[float]) -> RatingVariation:
-        """Return the variation whose ratings on the scale, around its middle, vary as this says: of `as_rated`."""
+    def before_rating(self, scale: Sequence[float], mean: float | None = None) -> RatingVariation:
+        """Return the variation whose ratings on the scale vary as this says: the inverse of `as_rated`.
+
+        With two points their mean says how much ratings vary, so the proportions alone are as this says.
+        """
         felt, most = self, scale[-1] - scale[0]
         for _ in range(_STEPS):
-            reached = felt.as_rated(scale)
+            reached = felt.as_rated(scale, mean)
+            times = reached.total / self.total if is_two_points(scale) else 1.0
             felt = RatingVariation(
                 *(
-                    min(part * wanted / got, most) if got else 0.0
+                    min(part * times * wanted / got, most) if got else 0.0
                     for part, wanted, got in zip(astuple(felt), astuple(self), astuple(reached), strict=True)
                 )
             )
         return felt
+
+    def unlike_before_rating(self, unlike: float, scale: Sequence[float], mean: float) -> float:
+        """Return the share of `spread` squared not in common to two whose ratings have not `unlike` of it in common."""
+        if not (self.spread and 0 < unlike < 1):
+            return unlike
+        of_all = self.as_rated(scale, mean).spread ** 2
+
+        def too_much(common: float) -> float:
+            part = replace(self, spread=math.sqrt(common) * self.spread)
+            part = replace(part, noise=math.sqrt(self.total**2 - part.spread**2 - self.bias**2))
+            return part.as_rated(scale, mean).spread ** 2 - (1 - unlike) * of_all
+
+        return 1 - float(scipy.optimize.brentq(too_much, 0.0, 1.0, xtol=1e-4))
 
     @property
     def total(self) -> float:
@@ -94,12 +111,18 @@ class Variation:
 
     deviations: RatingVariation
     source: str  #: in words
-    apart: tuple[float, float] = (0.0, 1.0)  #: least and most share of `spread` squared that systems have not in common
+    #: least and most share of the ratings' variance between pairs that systems have not in common
+    apart: tuple[float, float] = (0.0, 1.0)
+    mean: float | None = None  #: around which ratings vary so; None for the middle of the scale
 
-    @property
-    def between_systems(self) -> RatingVariation:
-        """The most that systems' outputs of one original vary by."""
-        return replace(self.deviations, spread=math.sqrt(self.apart[1]) * self.deviations.spread)
+    def between_systems(self, scale: Sequence[float]) -> RatingVariation:
+        """Return the most that ratings of systems' outputs of one original vary by."""
+        as_rated = self.deviations.as_rated(scale, self.mean)
+        return replace(as_rated, spread=math.sqrt(self.apart[1]) * as_rated.spread)
+
+    def shown(self, scale: Sequence[float]) -> RatingVariation:
+        """Return the standard deviations as a plan prints them: for shares those of the answers."""
+        return self.deviations.as_rated(scale, self.mean) if is_two_points(scale) else self.deviations
 
     @classmethod
     def of(
@@ -107,20 +130,25 @@ class Variation:
     ) -> Self:
         """Return the variation of answers to a question, of those that are assumed, or else of its scale.
 
-        `answers` have a row each: transformation, original, pair_id, rater_id, value. A label's shares vary by scale.
+        `answers` have a row each: transformation, original, pair_id, rater_id, value. A share (two points)
+        varies by its mean, and in the proportions of `assumed` only if all are given.
         """
-        usual = RatingVariation.on(scale, assumed)
+        usual, of_share = RatingVariation.on(scale, assumed), is_two_points(scale)
         usual_source = "as HTEB's" if tuple(scale) == HTEB_SCALE else "HTEB's on 1 to 5, in proportion to the scale"
-        several = (answers["pair_id"].value_counts() > 1).sum()
         if len(assumed) == len(asdict(usual)):
-            return cls(usual, "as given")
-        rest = ", where none is given" if assumed else ""
-        if several < FEWEST:
+            return cls(usual, "in the proportions given" if of_share else "as given")
+        rest = ", where none is given" if assumed and not of_share else ""
+        if of_share:
+            usual = RatingVariation((scale[-1] - scale[0]) / 2, 0.0, 0.0)
+            usual_source = "of a share of a half on which raters agree, the most that shares vary by"
+        several = (answers["pair_id"].value_counts() > 1).sum()
+        as_rated = _components(answers) if several >= FEWEST else RatingVariation(0.0, 0.0, 0.0)
+        if not as_rated.total:  # too few ratings, or all of a system are equal
             return cls(usual, usual_source + rest)
-        as_rated = _components(answers)
-        apart = _apart(answers, as_rated)
-        felt = RatingVariation(**{**asdict(as_rated.before_rating(scale)), **assumed})
-        return cls(felt, f"of the study's {count(len(answers), 'rating')} so far{rest}", apart)
+        source = f"of the study's {count(len(answers), 'rating')} so far{rest}"
+        apart, mean = _apart(answers, as_rated), float(answers["value"].mean()) if of_share else None
+        felt = RatingVariation(**{**asdict(as_rated.before_rating(scale, mean)), **({} if of_share else assumed)})
+        return cls(felt, source, apart, mean)
 
 
 def _components(answers: pd.DataFrame) -> RatingVariation:
@@ -186,12 +214,14 @@ class StudyVariations:
             self._answers = counting.assign(original=counting["pair_id"].map(originals).replace("", None))
 
     def of(self, question: str, label: str = "") -> Variation:
-        """Return the variation of a question, or of a label's share, which goes by the scale where none is given."""
+        """Return the variation of a question, or of a label's share."""
         form, rows = self._design.asked(question), self._answers[self._answers["question"] == question]
-        scale = form.judged_scale
-        has_points = len(scale) > 2 or isinstance(scale, Continuous)
-        rows = rows.assign(value=form.numbers(rows, label)) if has_points else rows.iloc[:0]
-        return Variation.of(rows, scale, self._assumed)
+        return Variation.of(rows.assign(value=form.numbers(rows, label)), form.judged_scale, self._assumed)
+
+
+def is_two_points(scale: Sequence[float]) -> bool:
+    """Return whether answers are one of two numbers, as a label or none, so that their mean is a share."""
+    return len(scale) == 2 and not isinstance(scale, Continuous)
 
 
 def rated(felt: Floats, scale: Sequence[float]) -> Floats:

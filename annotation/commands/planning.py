@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
@@ -120,19 +120,30 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
         outlooks.loc[of_study, list(_PRICES)] = [drawn.cost / 100, drawn.answers, drawn.hours]
     systems, variations, tables = systems_of(study), StudyVariations(study, design, planning.given), []
     ends = study.raters.blocks[-1:]  # with blocks, no more pairs are rated
+    languages = languages_of(expected) if systems > 1 else 1
+    shares = {"Apart": languages if by_language(study) else 1}  # of the pairs: one in so many is compared
+    shares |= {"In a language": languages} if languages > 1 and not by_blocks else {}
     for part in planned_rules(design):
         scale = design.asked(part.question).judged_scale
-        variation, of_part = variations.of(part.question, part.label), outlooks[outlooks["rule"] == in_words(part)]
-        rated = variation.between_systems.as_rated(scale)
-        apart = {
-            (pairs, raters): least_difference((min([pairs, *ends]), raters), systems, rated, looks_of(study))
-            for pairs, raters in (sizes if systems > 1 else ())
-        }
-        table = _table(of_part, part, item, apart, by_blocks=by_blocks)
-        tables.append({"words": in_words(part), "variation": variation, "ends": (scale[0], scale[-1]), "rows": table})
+        variation, of_part = (
+            variations.of(part.question, part.label),
+            outlooks[outlooks["rule"] == in_words(part)].copy(),
+        )
+        rated, n_differences = variation.between_systems(scale), math.comb(systems, 2)
+        for name, share in shares.items() if systems > 1 else ():
+            compared = of_part["pairs"] // share  # of each size
+            of_part[name] = [
+                least_difference((min([pairs, *ends]), raters), n_differences, rated, looks_of(study))
+                for pairs, raters in zip(compared, of_part["raters"], strict=True)
+            ]
+        table = _table(of_part, part, item, by_blocks=by_blocks)
+        facts = {"words": in_words(part), "deviations": variation.shown(scale), "source": variation.source}
+        tables.append({**facts, "ends": (scale[0], scale[-1]), "rows": table})
     facts = {
         "study": study,
         "systems": systems,
+        "languages": languages,
+        "by_language": by_language(study),
         "rule": rule,
         "campaigns": planning.campaigns,
         "seed": seed,
@@ -170,6 +181,16 @@ def systems_of(study: Study) -> int:
     return sum(kind.queue != "" for kind in study.kinds.values()) if study.judging.transforms else 0
 
 
+def languages_of(expected: ExpectedSample) -> int:
+    """Return in how many languages systems are compared, as far as is known."""
+    return max((len({language for language, _ in texts}) for texts in expected.texts.values()), default=1)
+
+
+def by_language(study: Study) -> bool:
+    """Return whether systems are compared in each language alone, not over all together too: after blocks."""
+    return bool(study.raters.blocks) and study.acceptance.scope == "language"
+
+
 def looks_of(study: Study) -> list[float]:
     """Return the shares of the originals after which the study looks."""
     blocks = study.raters.blocks
@@ -194,24 +215,31 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
     variations, expected = StudyVariations(study, design, planning.given), ExpectedSample.of(study, rubric)
     seed = study.sample.seed if planning.seed is None else planning.seed
     looks, most = looks_of(study), there_are or math.inf
+    n_languages, beyond = languages_of(expected), False
+    each = n_languages > 1 and not study.raters.blocks
     sources, rows = [], []
     for question, label in questions_of(design):
         name, scale = asked(question, label), design.asked(question).judged_scale
         variation = variations.of(question, label)
-        deviations = {part: f"{value:.3g}" for part, value in asdict(variation.deviations).items()}
+        deviations = {part: f"{value:.3g}" for part, value in asdict(variation.shown(scale)).items()}
         sources.append({"question": name, "source": variation.source, "ends": (scale[0], scale[-1]), **deviations})
         for raters in planning.raters or (study.raters.per_pair,):
             generator = stream(seed, "apart", name, str(raters), f"{apart:g}")
             needed = originals_needed(
-                apart, raters, systems, variation, scale, generator, looks=looks, campaigns=planning.campaigns
-            )
-            ends, prices = dict.fromkeys(_NONE if math.isnan(n) else f"{n:,.0f}" for n in needed), [_NONE] * 3
+                apart, raters, math.comb(systems, 2), variation, scale, generator, looks=looks,
+                campaigns=planning.campaigns,
+            )  # fmt: skip
+            of_each = needed[0] * n_languages, needed[1] * n_languages
+            needed, prices = of_each if by_language(study) else needed, [_NONE] * 3
+            beyond |= max(*needed, *(of_each if each else ())) > most
             if needed[1] <= most:
                 size = (int(needed[1]), raters)
                 tally = tallies(expected, [size])[0][size]
                 prices = [f"{tally.cost / 100:,.0f}", f"{tally.answers:,}", f"{tally.hours:.1f}"]
-            rows.append([name, str(raters), " to ".join(ends), *prices])
-    table = columns(["Question", "Raters", "Originals", "Dollars", "Answers", "Hours"], rows)
+            ranges = [_range(needed), *([_range(of_each)] if each else [])]
+            rows.append([name, str(raters), *ranges, *prices])
+    header = ["Question", "Raters", "Originals", *(["For each language"] if each else [])]
+    table = columns([*header, "Dollars", "Answers", "Hours"], rows)
     facts = {
         "study": study,
         "apart": apart,
@@ -221,9 +249,16 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
         "sources": sources,
         "table": table,
         "there_are": there_are,
+        "beyond": beyond,
+        "languages": n_languages,
+        "by_language": by_language(study),
         "over_raters": design.rule.interval != "pairs",
     }
     return templates.text("annotation/apart.jinja", facts)
+
+
+def _range(ends: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(_NONE if math.isnan(n) else f"{n:,.0f}" for n in ends))
 
 
 def originals_in(study: Study) -> int | None:
@@ -245,14 +280,11 @@ def sizes_asked(
     return sizes if planning.pairs or planning.raters else list(dict.fromkeys([study_size, *sizes]))
 
 
-def _table(
-    planned: pd.DataFrame, judged: RuleSpec, item: str, apart: Mapping[tuple[int, int], float], *, by_blocks: bool
-) -> str:
+def _table(planned: pd.DataFrame, judged: RuleSpec, item: str, *, by_blocks: bool) -> str:
     """A row for each size: shares of right verdicts by true mean, width of the interval, pairs used, and the price.
 
-    `planned` are the rows of `plan` of one rule; `item` is what raters see, `apart` the difference between systems
-    that each size finds. At the threshold itself the
-    share accepted is shown.
+    `planned` are the rows of `plan` of one rule, with the differences between systems that each size finds; `item` is
+    what raters see. At the threshold itself the share accepted is shown.
     """
     means = planned["mean"].drop_duplicates()
     items = f"{item}s".capitalize()
@@ -263,7 +295,7 @@ def _table(
         *(["In a verdict"] if split else []),
         *(f"at {mean:g}" for mean in means),
         "Width",
-        *(["Apart"] if apart else []),
+        *(apart := [name for name in ("Apart", "In a language") if name in planned]),
         *([f"{items} used"] if by_blocks else []),
     ]
     rows = []
@@ -277,7 +309,7 @@ def _table(
                 *([str(last["verdict_pairs"])] if split else []),
                 *("never" if math.isnan(share) else f"{share:.1%}" for share in shares),
                 "–" if math.isnan(last["width"]) else f"{last['width']:.2f}",
-                *([number(apart[int(last["pairs"]), int(last["raters"])])] if apart else []),
+                *(number(last[name]) for name in apart),
                 *([f"{group['used'].min():.0f} to {group['used'].max():.0f}"] if by_blocks else []),
                 *(_NONE if math.isnan(last[name]) else f"{last[name]:,.{digits}f}" for name, digits in _PRICES.items()),
             ]

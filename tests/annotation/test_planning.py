@@ -282,7 +282,7 @@ def test_a_plan_by_blocks_decides_as_looks_do(variant: Callable[..., Study]) -> 
 def test_a_difference_between_systems_is_found_as_often_as_the_plan_says() -> None:
     assumed, size, campaigns = RatingVariation(), (40, 3), 4000
     rng = np.random.default_rng(17)
-    shift = least_difference(size, 2, assumed)
+    shift = least_difference(size, 1, assumed)
     means = [
         rng.normal(shift * number, assumed.spread, (campaigns, size[0]))
         + rng.normal(0, assumed.noise, (campaigns, *size)).mean(axis=2)
@@ -290,12 +290,12 @@ def test_a_difference_between_systems_is_found_as_often_as_the_plan_says() -> No
     ]
     found = stats.ttest_rel(*means, axis=1).pvalue < 0.05
     assert found.mean() == pytest.approx(0.8, abs=0.02)
-    assert least_difference(size, 4, assumed) > shift > least_difference((160, 3), 2, assumed) > shift / 2.1
+    assert least_difference(size, 6, assumed) > shift > least_difference((160, 3), 1, assumed) > shift / 2.1
 
 
 def test_systems_with_other_shares_of_a_label_are_found_as_often_as_the_plan_says() -> None:
     assumed, size, campaigns = RatingVariation.on((0, 1), {"bias": 0.0}), (60, 3), 2000
-    apart, rng = least_difference(size, 2, assumed.as_rated((0, 1))), np.random.default_rng(18)
+    apart, rng = least_difference(size, 1, assumed.as_rated((0, 1))), np.random.default_rng(18)
     means = [simulated(assumed, size, 0.5 + side * apart / 2, (0, 1), campaigns, rng).mean(axis=2) for side in (-1, 1)]
     assert (stats.ttest_rel(*means, axis=1).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.03)
 
@@ -306,7 +306,7 @@ def test_ratings_vary_in_proportion_to_their_scale() -> None:
     assert (slider.spread, slider.bias, slider.noise) == pytest.approx((20, 6.25, 27.5))
     assert RatingVariation.on((0, 100), {"spread": 31.0}).spread == 31
     assert RatingVariation.on((1, 2, 3, 4, 5)) == RatingVariation()
-    assert least_difference((100, 3), 2, slider) == pytest.approx(25 * least_difference((100, 3), 2, RatingVariation()))
+    assert least_difference((100, 3), 1, slider) == pytest.approx(25 * least_difference((100, 3), 1, RatingVariation()))
 
 
 def test_the_variation_of_ratings_follows_from_what_raters_feel() -> None:
@@ -347,20 +347,39 @@ def test_a_study_that_has_ratings_is_planned_by_how_they_vary() -> None:
     assert (few.deviations, few.source, few.apart) == (RatingVariation(), "as HTEB's", (0, 1))
 
 
+def test_shares_of_labels_vary_as_the_answers_do_or_else_as_a_half() -> None:
+    """Raters who agree on 30 and on 5 of 60 outputs, unrelated ones; the t-test's power by hand."""
+    rng, rows = np.random.default_rng(3), list[tuple[str, int, str, int, float]]()
+    for system, number in (("ours", 30), ("theirs", 5)):
+        values = rng.permutation(60) < number
+        rows += [(system, n, f"{system} {n}", rater, float(values[n])) for n in range(60) for rater in range(3)]
+    frame = pd.DataFrame(rows, columns=["transformation", "original", "pair_id", "rater_id", "value"])
+    share, scale = 35 / 120, (0, 1)
+    found, none = Variation.of(frame, scale), Variation.of(frame.head(0), scale)
+    assert astuple(found.shown(scale)) == pytest.approx((math.sqrt(share * (1 - share)), 0, 0), abs=0.01)
+    assert astuple(none.shown(scale)) == pytest.approx((0.5, 0, 0), abs=0.01)
+    assert Variation.of(frame[frame["value"] == 1], scale).source == none.source  # all alike
+    for variation, middle in ((found, share), (none, 0.5)):
+        needed = originals_needed(0.3, 3, 1, variation, scale, rng, campaigns=500)
+        deviation = math.sqrt(sum((middle + side) * (1 - middle - side) for side in (-0.15, 0.15)))
+        theory = TTestPower().solve_power(0.3 / deviation, alpha=0.05, power=0.8)
+        assert needed[0] < needed[1] == pytest.approx(theory, rel=0.12)
+
+
 def test_the_originals_that_tell_systems_apart_are_as_many_as_theory_says() -> None:
     """By statsmodels: 80% power of the t-test of one sample; with looks a tenth to a third more are needed."""
     variation, rng = Variation(RatingVariation(), "as given"), np.random.default_rng(5)
-    for systems, apart in ((2, 0.41), (4, 0.6)):
-        found = originals_needed(apart, 3, systems, variation, SCALE, rng, campaigns=2000)
-        rated, level = variation.deviations.as_rated(SCALE), 0.05 / math.comb(systems, 2)
+    for n_differences, apart in ((1, 0.41), (6, 0.6)):
+        found = originals_needed(apart, 3, n_differences, variation, SCALE, rng, campaigns=2000)
+        rated, level = variation.deviations.as_rated(SCALE), 0.05 / n_differences
         alike, unlike = (math.sqrt(2 * (own + rated.noise**2 / 3)) for own in (0, rated.spread**2))
         theory = [TTestPower().solve_power(apart / error, alpha=level, power=0.8) for error in (alike, unlike)]
         assert found == pytest.approx(theory, rel=0.08, abs=2)
-    looks = originals_needed(0.41, 3, 2, variation, SCALE, rng, looks=(0.2, 0.4, 0.6, 0.8, 1.0), campaigns=2000)
-    once = originals_needed(0.41, 3, 2, variation, SCALE, rng, campaigns=2000)
+    looks = originals_needed(0.41, 3, 1, variation, SCALE, rng, looks=(0.2, 0.4, 0.6, 0.8, 1.0), campaigns=2000)
+    once = originals_needed(0.41, 3, 1, variation, SCALE, rng, campaigns=2000)
     assert 1.1 < looks[1] / once[1] < 1.35
-    assert np.isnan(originals_needed(4, 3, 2, variation, SCALE, rng)).all()
-    assert np.isnan(originals_needed(0.001, 3, 2, variation, SCALE, rng)).all()
+    assert np.isnan(originals_needed(4, 3, 1, variation, SCALE, rng)).all()
+    assert np.isnan(originals_needed(0.001, 3, 1, variation, SCALE, rng)).all()
 
 
 def test_the_command_says_how_many_originals_tell_its_systems_apart(
