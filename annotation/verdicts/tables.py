@@ -368,8 +368,7 @@ def _left_out(verdict: Verdict, called: ItemNames) -> list[str]:
     lines = kept_out(verdict)
     if verdict.review.with_excluded is not None and verdict.review.n_excluded:
         lines.append(
-            f"without {count(verdict.review.n_excluded, 'excluded rating')};"
-            f" if counted, {verdict.review.with_excluded} by the rule alone"
+            f"without {count(verdict.review.n_excluded, 'excluded rating')}; if counted, {verdict.review.with_excluded}"
         )
     if verdict.review.n_withdrawn:
         outcome = f"; if kept, {verdict.review.with_withdrawn}" if verdict.review.with_withdrawn else ""
