@@ -52,7 +52,7 @@ def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}),
     study = status.study
     warnings = [SIMULATED if status.simulated else "", LATE[status.rules_fixed] if status.rules_fixed else ""]
     # before raters are asked, what the notes say can still be changed
-    notes = [*status.rules, *status.notes] if more or not status.begun else []
+    notes = [*status.rules, *(status.notes if more or not status.begun else [])]
     notes += [f"Sign that could not be checked: {line}." for line in status.unlooked]
     parts = [
         "\n".join([f"Study {study.name} on {status.read_at:%Y-%m-%d at %H:%M} UTC", *filter(None, warnings)]),
@@ -72,7 +72,7 @@ def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}),
     if status.sources:
         parts.append(doubts_text(status.doubts, status.study.judging, judged=status.judged))
     if not more:
-        parts.append(f"More on stages, rules, notes, agreement, raters: `{status.command('status --more')}`")
+        parts.append(f"More on stages, notes, agreement and raters: `{status.command('status --more')}`")
     return "\n\n".join([*filter(None, parts), f"Next: {next_step(status)}"])
 
 
@@ -331,7 +331,7 @@ def show_status(
 
     Args:
         options: The study and the local server.
-        more: Show each stage, notes on rules, flags and wordings, agreement so far, and a table of raters as well.
+        more: show each stage, notes on flags and wordings, agreement so far, and a table of raters as well.
         watch: Show it again every so many seconds (default: 30), until Ctrl-C.
     """
     if watch is not None and not sys.stdout.isatty():

@@ -269,7 +269,7 @@ def test_a_key_or_a_label_that_is_wrong_is_named(place: Workplace) -> None:
     folder.mkdir(parents=True)
     (folder / "duel.yaml").write_text(RUBRIC)
     for old, new, fault in (
-        ("b: is_right", "c: is_right", "has no label 'c', whose system subject.systems names"),
+        ("b: is_right", "c: is_right", "subject.systems: the rubric has no label 'c'"),
         ("b: is_right", "b: right", "the column 'right' has another use too"),
         ("b: is_right", "b: is_left", "name the columns of two systems or more"),
         ("b: is_right", "b: nowhere", "no column 'nowhere'"),
