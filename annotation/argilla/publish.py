@@ -159,14 +159,11 @@ def _offer_excluded(records: Evidence, argilla: Argilla, targets: Sequence[_Targ
     So responses of excluded raters are discarded there, if the pair has too few others: their values stay, and the
     record is open again. Only answers in the last snapshot are set aside, and `offered_again.json` records each
     beforehand, so that `collect` keeps them as they were. If an exclusion is taken back, they are submitted again;
-    answers given meanwhile are surplus. Others also get what excluded raters have on their screens.
+    answers given meanwhile are surplus.
     """
     study, noted, excluded = records.study, records.answers_again, excluded_raters(records.decided)
     if not noted and not excluded:
         return 0, 0
-    for user in argilla.users() if has_rating_page(argilla.connection) else ():
-        if account_pseudonym(study.name, user.id, simulated=user.simulated) in excluded:
-            argilla.request("DELETE", f"/users/{user.id}/held")
     set_aside, back = list[_Response](), list[_Response]()
     answers = [answer for part in last_snapshot(study.folder, ARGILLA).values() for answer in part.answers]
     collected = {(answer.pair_id, answer.rater_id): answer for answer in answers if answer.status == "submitted"}

@@ -4,7 +4,7 @@ Argilla's page takes ten records at a time and asks for more when five are left.
 that other raters would get as well, and all of them answer: to 100 records that want three answers each, eight raters
 gave 438 in a simulation of that page. Here a record that was shown counts for a while as answered by its holder: queues
 and progress leave out records that other raters hold. A rater who leaves without answering blocks a record no longer
-than that, and one who is taken out of the workspace, or released, no longer at all.
+than that.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import sqlite3
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
 from argilla_server.enums import RecordStatus, ResponseStatus
-from argilla_server.models import Dataset, Record, Response, WorkspaceUser
+from argilla_server.models import Record, Response
 from sqlalchemy import Connection, select
 
 from .recent import opened
@@ -49,26 +49,13 @@ class Handing:
         if file is not None:
             opened(file, SCHEMA).close()
 
-    def elsewhere(
-        self, connection: Connection, dataset_id: UUID, rater: UUID, wanted: int
-    ) -> tuple[list[UUID], int, int]:
-        """Return the records that only other raters hold; how many are left for the rater; how many may come back."""
-        members = members_of(connection, dataset_id)
+    def elsewhere(self, connection: Connection, dataset_id: UUID, rater: UUID, wanted: int) -> tuple[list[UUID], int]:
+        """Return the records that only other raters hold, and how many of these the rater still has to answer."""
         with self._database() as database:
-            held = Held.of(database, dataset_id, rater, members)
+            held = Held.of(database, dataset_id, rater)
         answers = answers_of(connection, held.elsewhere(held.others))
-        to_come = {record: one for record, one in answers.items() if one.to_come(rater.hex)}
-        left = sum(held.is_open(record, one, wanted) for record, one in to_come.items())
-        return (
-            [UUID(record) for record in answers],
-            left,
-            sum(one.submitted < wanted for one in to_come.values()) - left,
-        )
-
-    def release(self, rater: UUID) -> None:
-        """Let others have what a rater holds now."""
-        with self._database() as database:
-            database.execute("DELETE FROM held WHERE rater = ?", (rater.hex,))
+        left = sum(one.to_come(rater.hex) and held.is_open(record, one, wanted) for record, one in answers.items())
+        return [UUID(record) for record in answers], left
 
     def queue(  # noqa: PLR0913
         self, connection: Connection, dataset_id: UUID, rater: UUID, wanted: int, pending: Sequence[str], shown: slice,
@@ -80,10 +67,10 @@ class Handing:
         `own_first` puts held records first, because Argilla's page asks for the records after its own. Records after
         the shown ones are not looked up: they count as left for the rater.
         """
-        answers, number, members = dict[str, Answers](), 10 + shown.stop, members_of(connection, dataset_id)
+        answers, number = dict[str, Answers](), 10 + shown.stop
         while True:
             with self._database() as database:
-                held = Held.of(database, dataset_id, rater, members)
+                held = Held.of(database, dataset_id, rater)
                 order = sorted(pending, key=lambda one: one not in held.own) if own_first else pending
                 left, unknown = held.left(order, answers, wanted, shown.stop)
                 if not unknown:
@@ -117,19 +104,8 @@ class Answers(NamedTuple):
         """Whether a rater has not answered yet, and the record is pending; a draft is no answer."""
         return self.pending and self.given.get(rater) in (None, ResponseStatus.draft)
 
-    @property
-    def submitted(self) -> int:
-        """The number of submitted responses."""
-        return sum(status == ResponseStatus.submitted for status in self.given.values())
-
 
 DELETED = Answers(pending=False, given={})
-
-
-def members_of(connection: Connection, dataset_id: UUID) -> set[str]:
-    """Return who is let into a dataset's workspace: what others were shown is free again."""
-    let_in = select(WorkspaceUser.user_id).join(Dataset, Dataset.workspace_id == WorkspaceUser.workspace_id)
-    return {user.hex for user in connection.scalars(let_in.where(Dataset.id == dataset_id))}
 
 
 def answers_of(connection: Connection, records: Sequence[str]) -> dict[str, Answers]:
@@ -155,15 +131,15 @@ class Held(NamedTuple):
     others: dict[str, set[str]]  #: record to raters
 
     @classmethod
-    def of(cls, database: sqlite3.Connection, dataset_id: UUID, rater: UUID, members: Collection[str]) -> Held:
-        """Return the present state; who is no member holds nothing."""
+    def of(cls, database: sqlite3.Connection, dataset_id: UUID, rater: UUID) -> Held:
+        """Return the present state."""
         found = cls(rater.hex, set(), defaultdict(set))
         since = time.monotonic() - HELD_SECONDS  # one clock for all processes, which nobody sets
         rows = database.execute("SELECT record, rater FROM held WHERE dataset = ? AND at >= ?", (dataset_id.hex, since))
         for record, holder in rows:
             if holder == rater.hex:
                 found.own.add(record)
-            elif holder in members:
+            else:
                 found.others[record].add(holder)
         return found
 
@@ -195,7 +171,8 @@ class Held(NamedTuple):
         if self.rater in answers.given or record in self.own:
             return True
         to_come = sum(answers.to_come(one) for one in self.others.get(record, ()))
-        return answers.pending and answers.submitted + to_come < wanted
+        submitted = sum(status == ResponseStatus.submitted for status in answers.given.values())
+        return answers.pending and submitted + to_come < wanted
 
 
 def give(database: sqlite3.Connection, dataset_id: UUID, rater: UUID, records: Sequence[str]) -> None:

@@ -240,12 +240,10 @@ def prepared(order: Order, several: bool) -> tuple[Process, Holder | None]:
     switches, recent = order.switches, Recent(time.monotonic, RECENT if several else None)
     setup = assembled(os.environ["ARGILLA_AUTH_SECRET_KEY"], recent, switches, order.plugins)
     policy = hardening.page_policy(setup.app) if switches.hardened else None
-    setup.handing = handing.Handing(HANDED if several else None) if switches.hand_out else None
+    handed = handing.Handing(HANDED if several else None) if switches.hand_out else None
     held, sessions = database.prepare(home.owner(Path()), order.may_migrate, order.workers, switches.hardened)
     hosts = Hosts(order.host, order.addresses, setup.host_names)
-    return Process(
-        setup.app, policy, hosts, sessions, engine.Queues(setup.handing, setup.grouping, switches.private)
-    ), held
+    return Process(setup.app, policy, hosts, sessions, engine.Queues(handed, setup.grouping, switches.private)), held
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from .errors import StartError
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from .handing import Handing
     from .recent import Recent
 
 #: From a record's id (32 hexadecimal digits) and its metadata the name of its group, 32 hexadecimal digits as well.
@@ -47,7 +46,6 @@ class Setup:
     secret: str  #: what signs Argilla's sessions; derive keys of your own from it
     recent: Recent  #: numbers that all processes remember together until the server ends
     switches: Switches
-    handing: Handing | None = None  #: who holds which records, once all plugins are installed; None: nobody does
     grouping: Grouping | None = None  #: which records come one after another in an annotator's own order
     #: More names under which the server may be reached, asked at each request that is not for another known one.
     host_names: list[Callable[[], Collection[str]]] = field(default_factory=list)

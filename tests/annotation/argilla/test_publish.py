@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from annotation import server
-from annotation.argilla.accounts import new_link, published, revoke_link
+from annotation.argilla.accounts import published, revoke_link
 from annotation.argilla.client import Argilla, ArgillaUser
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
@@ -111,31 +111,6 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
     assert verdict.review.n_excluded == 8
     kept = [one for part in last_snapshot(study.folder, "argilla").values() for one in part.answers]
     assert len(kept) == 12 and {one.status for one in kept} == {"submitted"}
-
-
-def test_what_is_on_the_screens_of_who_leaves_goes_to_others_at_once(argilla: Argilla, variant: Make) -> None:
-    study, users = rated(argilla, variant, "leaving")
-    names = [rater(argilla, f"{one}-leaving").username for one in ("dan", "eve")]
-    dan, eve = sorted((user for user in argilla.users() if user.username in names), key=lambda user: user.username)
-    people = [user.username for user in (*users.values(), dan, eve)]
-    study = study.model_copy(update={"raters": study.raters.model_copy(update={"people": tuple(people)})})
-    publish(study, argilla)
-    place = dataset(study, argilla)
-    assert len(pending(argilla, users["cy"], place)) == 4 and not pending(argilla, dan, place)
-    assert argilla.connection is not None
-    new_link(argilla.connection, users["cy"].username)
-    assert revoke_link(argilla.connection, users["cy"].username)
-    first, *rest = pending(argilla, dan, place)
-    assert len(rest) == 3 and not pending(argilla, eve, place)
-    answer(argilla, dan, first, "submitted", quality=5, fluency=5)
-    collect(study, argilla)
-    decide(study, pseudonym(study, dan), exclude=True, reason="every answer is 5")
-    publish(study, argilla)
-    assert len(pending(argilla, eve, place)) == 4
-    answer(argilla, dan, rest[0], "submitted", quality=5, fluency=5)  # stored beside those of others
-    assert give(study, argilla, eve, 4) >= 3
-    found = collect(study, argilla)
-    assert found[found["rater_id"] == pseudonym(study, dan)]["pair_id"].nunique() == 2
 
 
 def test_an_exclusion_that_is_taken_back_leaves_the_latest_answers_surplus(argilla: Argilla, variant: Make) -> None:

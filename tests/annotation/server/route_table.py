@@ -131,7 +131,6 @@ CHANGES = [
     Row("PATCH", f"{API}/users/{{user_id}}", OWNERS_CHANGE, {"first_name": "X"}),
     Row("DELETE", f"{API}/users/{{user_id}}", OWNERS_CHANGE),
     *(Row(method, f"{API}/users/{{user_id}}/link", OWNERS_CHANGE) for method in ("POST", "DELETE")),
-    Row("DELETE", f"{API}/users/{{user_id}}/held", OWNERS_CHANGE),
     Row("POST", f"{API}/workspaces", OWNERS_CHANGE, {"name": "x"}),
     Row("DELETE", f"{API}/workspaces/{{workspace_id}}", OWNERS_CHANGE),
     Row("POST", f"{API}/workspaces/{{workspace_id}}/users", OWNERS_CHANGE, {"user_id": "{user_id}"}),

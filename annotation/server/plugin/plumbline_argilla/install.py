@@ -18,8 +18,8 @@ def install(setup: Setup) -> None:
     entries.apply(setup)
     entry = crowd.mount(setup.app, setup.secret, setup.recent)
     work_page.mount(setup)
-    links = Links(Path("crowd", "entries.db"), setup)
-    links.mount()
+    links = Links(Path("crowd", "entries.db"), setup.secret)
+    links.mount(setup)
     end_sessions(
         lambda user, browser: (
             entry.is_released(user.username, browser)

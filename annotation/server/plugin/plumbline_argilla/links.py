@@ -4,8 +4,7 @@
     POST   LINK                      Argilla's session, for the token in the form or, later, in the browser's cookie
     DELETE LINK                      signs out: the cookie forgets the token
     POST   /api/v1/users/<id>/link   a new link's token, for owners; the one before ends, with its sessions
-    DELETE /api/v1/users/<id>/link   ends it, and lets others have what is on the account's screens
-    DELETE /api/v1/users/<id>/held   lets others have that, and ends nothing
+    DELETE /api/v1/users/<id>/link   ends it
 
 A token stands behind the # of its link, which browsers send to no server and tell no other page, and then in a form's
 body, which nothing logs. It is signed, so it cannot be guessed; the book has which of an account's tokens is valid, and
@@ -67,19 +66,18 @@ Account = Annotated[User, Depends(account)]
 class Links:
     """The links of a server."""
 
-    def __init__(self, file: Path, setup: Setup) -> None:
-        self._file, self._seal, self._setup = file, Seal(setup.secret), setup
+    def __init__(self, file: Path, secret: str) -> None:
+        self._file, self._seal = file, Seal(secret)
         self._opened: Book | None = None
 
-    def mount(self) -> None:
+    def mount(self, setup: Setup) -> None:
         """Add the pages to the application, before its static ones. Call it once."""
         own = {"GET": self.show, "POST": self.use, "DELETE": self.forget}
-        self._setup.app.router.routes[:0] = [
+        setup.app.router.routes[:0] = [
             Route(LINK, answered(answer), methods=[method]) for method, answer in own.items()
         ]
-        self._setup.api.add_api_route("/users/{user_id}/link", self.make, methods=["POST"])
-        self._setup.api.add_api_route("/users/{user_id}/link", self.revoke, methods=["DELETE"])
-        self._setup.api.add_api_route("/users/{user_id}/held", self.release, methods=["DELETE"])
+        setup.api.add_api_route("/users/{user_id}/link", self.make, methods=["POST"])
+        setup.api.add_api_route("/users/{user_id}/link", self.revoke, methods=["DELETE"])
 
     def is_released(self, account: str, browser: str) -> bool:
         """Return whether an account's browser is no longer the one of a session; of a key, if it has had a link."""
@@ -134,14 +132,7 @@ class Links:
         found = self._file.exists() and bool((self._book.link(str(user.id)) or ("",))[0])
         if found:
             self._book.renew(str(user.id), "")
-            await self.release(user)
         return {"ended": found}
-
-    async def release(self, user: Account) -> dict[str, bool]:
-        """Let others have what an account was shown and has not answered; return whether anybody holds anything."""
-        if self._setup.handing is not None:
-            self._setup.handing.release(user.id)
-        return {"released": self._setup.handing is not None}
 
     def _opened_token(self, token: str) -> tuple[str, str]:
         """Return a token's account and number, empty for one that is not ours or too old."""

@@ -36,11 +36,10 @@ async function ask(path, body, method = body ? "POST" : "GET") {
 }
 
 // Left is what the own queue still has, drafts too: what others have completed is in no queue, though the reader's
-// numbers of answers have it as pending. Out is what others have on their screens, and comes back unless they answer.
+// numbers of answers have it as pending.
 async function counted(id) {
   const [{ responses }, queue] = await Promise.all([ask(`me/datasets/${id}/metrics`), ask(`datasets/${id}/progress`)]);
-  const { total, completed, pending: left } = queue;
-  return { done: responses.submitted + responses.discarded, left, out: total - completed - left, drafts: responses.draft };
+  return { done: responses.submitted + responses.discarded, left: queue.pending, drafts: responses.draft };
 }
 
 const learns = one => /-training(-[A-Z]{2,3})+$/.test(one.name); // raters learn on it, and nothing of it counts
@@ -69,9 +68,7 @@ const target = one => {
 };
 
 function summary(work) {
-  const done = sum(work, "done"), left = sum(work, "left"), out = sum(work, "out");
+  const done = sum(work, "done"), left = sum(work, "left");
   if (!work.length) return WORDS.nothing;
-  if (!left && !out) return WORDS.all.replace("{done}", done);
-  const so_far = WORDS.so_far.replace("{done}", done).replace("{left}", left || out);
-  return left ? so_far : `${WORDS.nothing} ${so_far}`;
+  return left ? WORDS.so_far.replace("{done}", done).replace("{left}", left) : WORDS.all.replace("{done}", done);
 }
