@@ -207,7 +207,8 @@ class StudyVariations:
 
     def __init__(self, study: Study, design: Design, assumed: Mapping[str, float] = MappingProxyType({})) -> None:
         self._design, self._assumed, records = design, assumed, CampaignRecords(study)
-        self._answers = pd.DataFrame(columns=["transformation", "original", "pair_id", "rater_id", "question", "value"])
+        columns = ["transformation", "original", "pair_id", "rater_id", "question", "answer", "value"]
+        self._answers = pd.DataFrame(columns=columns)
         if records.has(PAIRS) and records.has(RATINGS):
             originals = {pair.pair_id: original_of(pair, study.judging) for pair in records.collected.sample_pairs}
             counting = counting_ratings(records.collected.sample_ratings, design.per_pair)

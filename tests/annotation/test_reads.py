@@ -22,8 +22,8 @@ FILES = (
     *("verdicts.json", "agreement.json", "pair_means.parquet", "hteb.yaml"),
 )
 # Each file is read once for its rows and its hash, but what a command writes and notes: `accept` reads what it wrote
-# when it notes that. Verdicts are hashed once against the manifest and read once, as is a sample against its offer; questions are checked
-# with the study.
+# when it notes that. Verdicts are hashed once against the manifest and read once, as is a sample against its offer;
+# `status` checks the questions with the study.
 TWICE = {
     "accept": {"verdicts.json", "pair_means.parquet", "pairs.parquet", "controls.parquet"},
     "status": {"verdicts.json", "hteb.yaml"},
