@@ -280,8 +280,8 @@ def collect_answers(  # noqa: PLR0913  # a command's options
     if archive or participants or places - {ARGILLA}:
         from annotation.crowd.commands import collect_archive, collect_campaigns  # noqa: PLC0415 (a crowd alone)
     if bool(csv) != bool(columns):
-        own = "for a file that Plumbline exported, codebook.md in its folder has the whole command"
-        raise StudyError(f"--csv and --columns go together: the file, and the meaning of its columns; {own}")
+        hint = "for a file that Plumbline exported, codebook.md in its folder has the whole command"
+        raise StudyError(f"--csv and --columns go together: the file, and the meaning of its columns; {hint}")
     if csv:
         noted = {"csv": str(csv), "sheet": sheet, "columns": columns}  # the next step names them
         with stage(study, "collect", shown_files(study.folder), collected_files(study.folder), noted):

@@ -103,7 +103,10 @@ def plan_study(*, options: CampaignOptions, planning: PlanOptions = PlanOptions(
 
 
 def plan_text(study: Study, planning: PlanOptions) -> str:
-    """Return the output of `plumbline plan`: assumptions, a row for each size, and how to read it."""
+    """Return the output of `plumbline plan`: assumptions, a row for each size, and how to read it.
+
+    Long: a table and the sentences that belong to its columns.
+    """
     study.refuse_unfit("plan")
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
@@ -198,7 +201,10 @@ def looks_of(study: Study) -> list[float]:
 
 
 def apart_text(study: Study, planning: PlanOptions) -> str:
-    """Return the output of `plumbline plan --apart`: the originals that tell two systems apart, for each question."""
+    """Return the output of `plumbline plan --apart`: the originals that tell two systems apart, for each question.
+
+    Long: a table and the sentences that belong to its columns.
+    """
     study.refuse_unfit("plan")
     apart, systems, rubric = planning.apart or 0.0, systems_of(study), load_rubric(study)
     if not study.judging.transforms:

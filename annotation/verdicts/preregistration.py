@@ -65,12 +65,12 @@ def _differing_rules(path: str, old: Sequence[RuleSpec], new: Sequence[RuleSpec]
     """Yield the differences between lists of rules, each in words; a rule on the same number is the same one."""
     gone, added = ([rule for rule in rules if rule not in others] for rules, others in ((old, new), (new, old)))
     for rule in gone:
-        of_same = (other for other in added if _subject(other) == _subject(rule))
-        if (other := next(of_same, None)) is None:
+        of_same = (now for now in added if _subject(now) == _subject(rule))
+        if (changed := next(of_same, None)) is None:
             yield f"{path}: {in_words(rule)} is gone"
         else:
-            added.remove(other)
-            yield f"{path}: {in_words(rule)}, now {in_words(other)}"
+            added.remove(changed)
+            yield f"{path}: {in_words(rule)}, now {in_words(changed)}"
     yield from (f"{path}: {in_words(rule)} is new" for rule in added)
     if old != new and set(old) == set(new):
         yield f"{path} {from_to(list(map(in_words, old)), list(map(in_words, new)))}"

@@ -94,7 +94,7 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
     monkeypatch.setenv("PLUMBLINE_ARGILLA_HOME", str(home.path))
     run("collect")
     assert stat.S_IMODE((home.path / "names.json").stat().st_mode) == 0o600
-    told = run("status")
+    told = run("status", "--more")
     pseudonyms = {name: re.search(rf"(rater-[0-9a-f]{{8}}) {name}", told) for name in people}
     assert all(pseudonyms.values())
     assert run("review", "--exclude", "ottokar", "--reason", "asked to be left out").startswith("naming: rater-")

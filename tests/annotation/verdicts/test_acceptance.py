@@ -64,7 +64,9 @@ def test_a_verdict_says_that_it_rests_on_outputs_without_an_error_type(variant: 
     (found,) = accept(study).verdicts
     assert found.supply is not None
     assert (found.without, found.supply.kept_out_share) == (("wrong_language",), pytest.approx(30 / 101))
-    assert "does not cover outputs flagged wrong_language, 29.7% of the usable ones" in verdict_text([found])
+    assert "does not cover outputs flagged wrong_language, 29.7% of the usable ones" in " ".join(
+        verdict_text([found]).split()
+    )
     whole = found.model_copy(update={"supply": found.supply.model_copy(update={"without": ()})})
     assert "does not cover" not in verdict_text([whole])
 

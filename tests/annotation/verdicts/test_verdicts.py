@@ -41,7 +41,7 @@ def test_translations_share_their_pools_ratings_and_name_its_languages() -> None
         ("cross_translation", "accepted", 3),
     ]
     assert found[0].output_languages == found[1].output_languages == ("es", "tr")
-    assert "on pooled ratings (translation 2, cross-translation 1)" in verdict_text(found)
+    assert "on pooled ratings (translation 2, cross-translation 1)" in " ".join(verdict_text(found).split())
     few = judged(pairs, frame, min_pairs=2)  # of cross_translation's own there is one pair, whatever its pool has
     assert [v.decision for v in few] == ["accepted", "undecided"]
     assert few[1].reasons == ("pairs of cross_translation itself in the pool: 1; at least 2 are needed",)
@@ -180,7 +180,7 @@ def test_excluded_ratings_stay_and_the_verdict_shows_what_they_would_change() ->
     # without rater-2: (4+4+2+2+4+4+2+2)/8 = 3; with: (24 + 4)/12 = 2.33
     assert (found.decision, found.review.n_excluded, found.review.with_excluded) == ("accepted", 8, "rejected")
     assert found.n_ratings == 16 and means["n_ratings"].unique().tolist() == [2]
-    assert "without 8 excluded ratings; if counted, rejected" in verdict_text([found])
+    assert "without 8 excluded ratings; if counted, rejected" in " ".join(verdict_text([found]).split())
     assert "excluded ratings" not in verdict_text([found.reviewed(n_excluded=0)])
     assert verdict_table([found])["decision_with_excluded"].item() == "rejected"
     (plain,) = judged_sample(pairs, frame, design, 1)
