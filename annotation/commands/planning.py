@@ -27,7 +27,7 @@ from annotation.sampling.expected import ExpectedSample
 from annotation.sampling.sample import mismatch
 from annotation.statistics.summaries import Design
 from annotation.status.progress import stages_of
-from annotation.variation import StudyVariations
+from annotation.variation import RatingVariation, StudyVariations
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import in_words
 from annotation.verdicts.systems import asked, questions_of
@@ -122,7 +122,6 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
         asked_for, of_study = drawn, (outlooks["pairs"] == study_size[0]) & (outlooks["raters"] == study_size[1])
         outlooks.loc[of_study, list(_PRICES)] = [drawn.cost / 100, drawn.answers, drawn.hours]
     systems, variations, tables = systems_of(study), StudyVariations(study, design, planning.given), []
-    ends = study.raters.blocks[-1:]  # with blocks, no more pairs are rated
     languages = languages_of(expected) if systems > 1 else 1
     shares = {"Apart": languages if by_language(study) else 1}  # of the pairs: one in so many is compared
     shares |= {"In a language": languages} if languages > 1 and not by_blocks else {}
@@ -132,13 +131,8 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
             variations.of(part.question, part.label),
             outlooks[outlooks["rule"] == in_words(part)].copy(),
         )
-        rated, n_differences = variation.between_systems(scale), math.comb(systems, 2)
-        for name, share in shares.items() if systems > 1 else ():
-            compared = of_part["pairs"] // share  # of each size
-            of_part[name] = [
-                least_difference((min([pairs, *ends]), raters), n_differences, rated, looks_of(study))
-                for pairs, raters in zip(compared, of_part["raters"], strict=True)
-            ]
+        if systems > 1:
+            _add_least_differences(of_part, shares, study, variation.between_systems(scale), systems)
         table = _table(of_part, part, item, by_blocks=by_blocks)
         facts = {"words": in_words(part), "deviations": variation.shown(scale), "source": variation.source}
         tables.append({**facts, "ends": (scale[0], scale[-1]), "rows": table})
@@ -168,6 +162,18 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
         "extra": {n: share for n, share in EXTRA_PAY.items() if n in study.kinds},
     }
     return templates.text("annotation/plan.jinja", facts)
+
+
+def _add_least_differences(
+    sizes: pd.DataFrame, shares: Mapping[str, int], study: Study, rated: RatingVariation, systems: int
+) -> None:
+    """Add to each size how far apart two systems must be; of its pairs one in so many as a column's share counts."""
+    ends = study.raters.blocks[-1:]  # with blocks, no more pairs are rated
+    for name, share in shares.items():
+        sizes[name] = [
+            least_difference((min([pairs, *ends]), raters), math.comb(systems, 2), rated, looks_of(study))
+            for pairs, raters in zip(sizes["pairs"] // share, sizes["raters"], strict=True)
+        ]
 
 
 def drawn_tally(study: Study) -> Tally | None:
