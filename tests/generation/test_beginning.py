@@ -77,7 +77,7 @@ def test_the_study_is_run_and_sampled_as_it_stands(init: Path, capsys: pytest.Ca
     assert sampled.returncode == 0, sampled.stderr
     assert "12 pairs drawn, and 0 positive and 1 negative controls" in sampled.stdout
     stood = here("status", *place)  # no embedding model is asked for
-    assert "verdicts" in stood.stdout and "scores" not in stood.stdout, stood.stderr
+    assert "of 7 done; last sample" in stood.stdout and "scores" not in stood.stdout, stood.stderr
     scored = here("evaluate", *place)
     assert scored.returncode == 2 and "no models to score; add `evaluation`" in scored.stderr
 

