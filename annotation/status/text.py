@@ -331,7 +331,7 @@ def show_status(
 
     Args:
         options: The study and the local server.
-        more: show each stage, notes on flags and wordings, agreement so far, and a table of raters as well.
+        more: Show each stage, notes on flags and wordings, agreement so far, and a table of raters as well.
         watch: Show it again every so many seconds (default: 30), until Ctrl-C.
     """
     if watch is not None and not sys.stdout.isatty():
