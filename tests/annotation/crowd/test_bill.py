@@ -261,21 +261,32 @@ class OnLink(Market):
         return sum(cents - -cents // 4 for cents in paid)
 
 
-@pytest.mark.parametrize("market", [OnMTurk, OnProlific, OnLink])
-def test_every_count_is_the_bill_whatever_workers_do(variant: Make, market: type[Market]) -> None:
-    """A trial, who leaves, who is rejected or excluded and replaced, a withdrawn pair, a further wave, and bonuses."""
+def study_of(market: type[Market], variant: Make, **sample: int) -> Study:
+    """A study of two raters a pair, whom a platform brings."""
     parts: dict[str, Any] = {
         "name": "crowd",
         "transformations": ["paraphrasing"],
-        "sample": {"pairs": 12, "batch": 4},
+        "sample": sample,
         "raters": {"per_pair": 2},
         "acceptance": {"min_pairs": 5},
         "crowd": {"countries": {"en": ["US"]}, "share": 1.0, **market.crowd},
     }
+    return variant(**parts)
+
+
+def sampled(market: type[Market], study: Study, ends: ExitStack) -> Market:
+    """The study's campaign on the platform, with its sample drawn."""
+    crowd = market(study, ends)
+    generate_once(crowd.study)
+    here("sample", *crowd.study.arguments.split())
+    return crowd
+
+
+@pytest.mark.parametrize("market", [OnMTurk, OnProlific, OnLink])
+def test_every_count_is_the_bill_whatever_workers_do(variant: Make, market: type[Market]) -> None:
+    """A trial, who leaves, who is rejected or excluded and replaced, a withdrawn pair, a further wave, and bonuses."""
     with ExitStack() as ends:
-        crowd = market(variant(**parts), ends)
-        generate_once(crowd.study)
-        here("sample", *crowd.study.arguments.split())
+        crowd = sampled(market, study_of(market, variant, pairs=12, batch=4), ends)
         crowd.launch(pilot=3)
         assert crowd.bill().posted_pilots == 1
         ((offer, posted),) = crowd.offers()
@@ -304,7 +315,7 @@ def test_every_count_is_the_bill_whatever_workers_do(variant: Make, market: type
             for worker in ("slow", "sloppy"):
                 crowd.work(offer, posted, worker, honest(crowd.study), 100)
         crowd.collect()
-        crowd.study = variant(**(parts | {"sample": {"pairs": 15, "batch": 4}}))
+        crowd.study = study_of(market, variant, pairs=15, batch=4)
         here("sample", *crowd.study.arguments.split(), "--extend", "more")
         (numbers,) = {*crowd.counts()}
         assert numbers[:2] == (14, 28) and crowd.bill().planned == numbers[-1]
@@ -330,18 +341,8 @@ def test_every_count_is_the_bill_whatever_workers_do(variant: Make, market: type
 @pytest.mark.parametrize("market", [OnProlific, OnLink])
 def test_who_left_and_comes_back_is_paid_and_counted_once(variant: Make, market: type[Market], crash: str) -> None:
     """Three workers for two places, one of whom was replaced meanwhile; nobody comes for the other batch."""
-    parts: dict[str, Any] = {
-        "name": "crowd",
-        "transformations": ["paraphrasing"],
-        "sample": {"pairs": 8, "batch": 4, "repeats": 0},
-        "raters": {"per_pair": 2},
-        "acceptance": {"min_pairs": 5},
-        "crowd": {"countries": {"en": ["US"]}, "share": 1.0, **market.crowd},
-    }
     with ExitStack() as ends:
-        crowd = market(variant(**parts), ends)
-        generate_once(crowd.study)
-        here("sample", *crowd.study.arguments.split())
+        crowd = sampled(market, study_of(market, variant, pairs=8, batch=4, repeats=0), ends)
         crowd.launch()
         (offer, posted), _ = crowd.offers()
         unit = crowd.bill().planned // 4
