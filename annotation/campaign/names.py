@@ -5,7 +5,8 @@ which only the server's owner can look up; those of raters without an account (f
 with the home's key, without which nobody can find a name by trying.
 
 Names are for the coordinator alone, in the home's private folder and in no record. The home remembers them as answers
-are collected; commands show them beside pseudonyms on its user's terminal. Crowd workers have no names anywhere.
+are collected or imported; commands show them beside pseudonyms on its user's terminal. Workers of this study's own
+crowds have no names anywhere.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ def _read(home: Home) -> dict[str, dict[str, str]]:
     except FileNotFoundError:
         return {}
     except (DataError, AttributeError) as error:
-        raise DataError(f"{file}: damaged ({error}); move it away: collecting again brings the names back") from None
+        raise DataError(
+            f"{file}: damaged ({error}); move it away: collecting or importing again brings the names back"
+        ) from None
 
 
 _PSEUDONYM = re.compile(r"(rater|simulated)-[0-9a-f]{8}|worker-[0-9a-f]{12}|unknown-[0-9]+")

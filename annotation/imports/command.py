@@ -17,7 +17,13 @@ import yaml
 from cyclopts import Parameter
 from pydantic import BaseModel, ValidationError
 
-from annotation.campaign.names import named_pseudonym, pseudonym_key, worker_pseudonym
+from annotation.campaign.names import (
+    is_pseudonym,
+    named_pseudonym,
+    pseudonym_key,
+    remember_names,
+    worker_pseudonym,
+)
 from annotation.campaign.records import NOT_IMPORTED, PAIRS
 from annotation.imports.answers import AskedScale, ImportedQuestion, distinct, question_name, read_question, read_scale
 from annotation.imports.columns import Proposal, proposal_rows, propose, unused_lines
@@ -186,7 +192,7 @@ def import_ratings(  # noqa: PLR0913 (the command's options)
         scales: A question's points, as the option `--scale` takes them: {question: "1..5"}.
         language: The code of the texts' language; empty: recognised.
         exports: Where records are written: a folder or an address (default: `exports/`).
-        home: The folder with the key of pseudonyms (default: `.argilla/`).
+        home: The folder with the key of pseudonyms and the names behind them (default: `.argilla/`).
         replace: Write the study and its records anew.
 
     Returns:
@@ -277,8 +283,9 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
         with _restored_on_error(study.folder):
             pseudonyms = pseudonyms_of(home, study, material)
             number = write_records(study, layout, material, questions, pseudonyms)
-    names = map(str, material.answers["rater"].unique())  # of those who answered
-    raters = {pseudonyms[name] for name in names} if material.has_raters else set()
+            raters = {pseudonyms[name]: name for name in map(str, material.answers["rater"].unique())}  # who answered
+            raters = raters if material.has_raters else {}
+            remember_names(home, study.name, {key: name for key, name in raters.items() if not is_pseudonym(name)})
     who = f" by {count(len(raters), 'rater')}" if raters else ""
     ratings = f"{count(number, 'rating')} of {count(len(material.items), study.called.item)}{who}"
     say(f"{study.name}: {ratings} -> {study.file}, {study.folder}")

@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 import pandas as pd
 import pytest
 
+from annotation.campaign.names import known_names
 from annotation.campaign.records import CampaignRecords
 from annotation.imports.columns import ROLES
+from annotation.server import Home
 from annotation.status.status import read_status
 from annotation.verdicts.evidence import Evidence
 from generation.production import read_transformed
@@ -107,9 +109,24 @@ def test_raters_ids_are_in_no_record_and_no_line(place: Workplace) -> None:
     done = place.take("ratings.csv", *LONG)
     for rater in RATERS:
         assert rater not in done.out + done.err and rater.encode() not in place.everything()
-    key = place.folder / ".argilla" / "pseudonyms.key"
-    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    for private in ("pseudonyms.key", "names.json"):
+        assert stat.S_IMODE((place.folder / ".argilla" / private).stat().st_mode) == 0o600
     assert place.ratings()["rater_id"].nunique() == len(RATERS)
+
+
+def test_the_coordinator_excludes_an_imported_rater_by_name_and_exports_keep_the_pseudonym(place: Workplace) -> None:
+    write_long(place.folder / "ratings.csv", 4)
+    place.take("ratings.csv", *LONG)
+    home = ("--data", str(place.folder / ".argilla"))
+    done = place.run("review", *STUDY, *home, "--exclude", RATERS[0], "--reason", "asked to be left out")
+    assert done.status == 0, done.err
+    (decision,) = CampaignRecords(place.study).decisions
+    assert known_names(Home(place.folder / ".argilla"), "mine")[decision.rater_id] == RATERS[0]
+    assert RATERS[0] in place.run("review", *STUDY, *home).out
+    for command in ("accept", "ratings-report", "export"):
+        done = place.run(command, *STUDY)
+        assert done.status == 0, done.err
+    assert RATERS[0].encode() not in place.everything()
 
 
 def test_what_is_there_is_not_overwritten_unasked(place: Workplace) -> None:
