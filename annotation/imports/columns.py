@@ -73,6 +73,7 @@ _COUNTED = re.compile(r"(?<=\w)[ _.-]*(?:\d{1,4}|(?<=[ _.-])[A-Za-z])$")  # the 
 _GRID = re.compile(r"(?s)\[(?!\s*[-+]?\d+\s*(?:\W|to)\s*[-+]?\d+\s*\]).+\]\s*$")  # no scale: Fluency [1-5]
 _NO_ROLE = "its name shows no role"
 _SHOWN = 24  # characters of a cell
+_LISTED = 50  # columns in an error: a screen of them
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class Proposal:
             slots = f", or {' and '.join(map(repr, numbered[:3]))} with --column by_rater=NAME if each is one person's,"
             slots += " and with --column slot=NAME if different people filled it"
             unknown = without_role(self)
-            those = f" (of no role: {', '.join(map(repr, unknown[:5]))})" if unknown else ""
+            those = f" (of no role: {_each_named(unknown)})" if unknown else ""
             yield (
                 f"no column was recognised as answers; name one with --column answer=NAME{those}"
                 f"{slots if numbered else ''}"
@@ -140,7 +141,7 @@ class Proposal:
                 nested = all("." in name for name in several)
                 as_list = "write the objects under such keys as a list, each with its key as a field, or "
                 yield (
-                    f"{' and '.join(map(repr, several[:3]))} have the same role, {role};"
+                    f"{_each_named(several, ' and ')} have the same role, {role};"
                     f" {as_list if nested else ''}set all but one to unused (--column unused=NAME)"
                 )
         answers, question = self.named("answer"), self.first("question")
@@ -152,13 +153,13 @@ class Proposal:
         systems = [name for name in self.named("system") if name not in self.fixed]
         if len(systems) > 1:
             yield (
-                f"{' and '.join(map(repr, systems[:3]))} may all be the system; set all but one to unused (--column"
+                f"{_each_named(systems, ' and ')} may all be the system; set all but one to unused (--column"
                 " unused=NAME), or name each with --column system=NAME if they make it together"
             )
         by_name_alone = [name for name in answers if name not in self.fixed]
         if len(by_name_alone) > 1 and not question:
-            several = by_name_alone[:3]
-            yield f"{' and '.join(map(repr, several))} may all be answers; name those that are (--column answer=NAME)"
+            listed = _each_named(by_name_alone, " and ")
+            yield f"{listed} may all be answers; name those that are (--column answer=NAME)"
 
     def _unlike_ways(self) -> Iterator[str]:
         """Yield two columns that only one way of reading a row can take: an answer, one for each rater or item."""
@@ -462,6 +463,12 @@ def proposal_rows(table: CellTable, proposal: Proposal) -> tuple[list[str], list
             ]
         )
     return header, lines
+
+
+def _each_named(columns: list[str], between: str = ", ") -> str:
+    """Return columns as an error lists them: all, as far as they fit on a screen."""
+    more = f"{between}{len(columns) - _LISTED} more" if len(columns) > _LISTED else ""
+    return between.join(map(repr, columns[:_LISTED])) + more
 
 
 def without_role(proposal: Proposal) -> list[str]:

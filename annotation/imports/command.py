@@ -67,7 +67,7 @@ class ImportTarget:
     Args:
         out: The study file to write, such as studies/mine.yaml; its texts go into a folder beside it.
         exports: Where records are written: a folder or an address (default: exports/).
-        dry_run: Show how the files are read, without writing the study.
+        dry_run: Show how the files are read, and write nothing.
         replace: Replace the study and its records.
     """
 
@@ -237,7 +237,7 @@ def _refuse_out(target: ImportTarget) -> None:
 
 def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home, say: Callable[[str], None]) -> None:
     """Print the tables' interpretation, and write the study if nothing is doubtful."""
-    tables, folder = list(read), request.target.out.with_suffix("")
+    tables = list(read)
     for column, role in request.columns.items():
         if not any(_of_table({column: role}, table) for table in tables):
             propose(tables[0], {column: role})  # raises with the nearest
@@ -249,20 +249,29 @@ def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home,
         say(cli.columns(*proposal_rows(table, proposal)))
         for line in unused_lines(proposal):
             say(f"  {line}")
-    rated = [proposal.has_answers for proposal in proposals]
-    doubts = [doubt for proposal, rates in zip(proposals, rated, strict=True) if rates or not any(rated)
-              for doubt in proposal.doubts]  # fmt: skip
-    doubts += _doubt_of_raters(tables, proposals)
-    if doubts:
-        _write_columns(request, tables, proposals)
-        hint = f"or correct {folder / COLUMNS} and run again with --columns {folder / COLUMNS}"
-        raise StudyError(f"{'; '.join(dict.fromkeys(doubts))}; {hint}")
-    with _restored_on_error(folder):
-        _write_columns(request, tables, proposals)
+    _refuse_doubts(request, tables, proposals)
+    with _restored_on_error(*([] if request.target.dry_run else [request.target.out.with_suffix("")])):
+        if not request.target.dry_run:
+            _write_columns(request, tables, proposals)
         scales = {name: read_scale(text) for table in tables for name, text in table.scales.items()}
         material = match(tables, proposals, raters_per_file=request.raters_per_file, wanted=request.scales)
         del tables, table  # do not keep a million rows twice
         _import(replace(request, scales={**scales, **request.scales}), home, material, say)
+
+
+def _refuse_doubts(request: ImportRequest, tables: Sequence[CellTable], proposals: Sequence[Proposal]) -> None:
+    """Raise StudyError for columns in doubt, which a file lists for correction where there is no study yet."""
+    rated = [proposal.has_answers for proposal in proposals]
+    doubts = [doubt for proposal, rates in zip(proposals, rated, strict=True) if rates or not any(rated)
+              for doubt in proposal.doubts]  # fmt: skip
+    doubts += _doubt_of_raters(tables, proposals)
+    if not doubts:
+        return
+    hint, file = "", request.target.out.with_suffix("") / COLUMNS
+    if not request.target.dry_run and not request.target.out.exists():  # an imported study keeps its columns
+        _write_columns(request, tables, proposals)
+        hint = f"; or correct {file} and run again with --columns {file}"
+    raise StudyError(f"{'; '.join(dict.fromkeys(doubts))}{hint}")
 
 
 def _import(request: ImportRequest, home: Home, material: Material, say: Callable[[str], None]) -> None:
@@ -273,7 +282,7 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     for line in interpretation(layout, material, questions):
         say(f"  {line}")
     if target.dry_run:
-        say("no study is written (--dry-run)")
+        say("nothing is written (--dry-run)")
         return
     replaced = [load_study(target.out, target.exports).folder] if target.replace and target.out.exists() else []
     with _restored_on_error(target.out, layout.folder, *replaced):

@@ -242,11 +242,24 @@ def test_scales_of_any_points_go_to_verdicts(place: Workplace, values: tuple[flo
     assert place.run("accept", "--study", "studies/mine.yaml").status == 0
 
 
-def test_columns_are_corrected_by_options_and_by_the_file_that_an_import_wrote(place: Workplace) -> None:
+def test_a_dry_run_writes_nothing_and_a_refused_one_leaves_an_imported_study_as_it_is(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv", 6)
     place.take("ratings.csv", *MEANING, "--dry-run")
+    place.refused("ratings.csv", "--dry-run")
+    assert [path.name for path in place.folder.iterdir()] == ["ratings.csv"]
+    place.take("ratings.csv", *MEANING)
+    before = place.everything()
+    place.take("ratings.csv", "--column", "answer=fluency", "--dry-run")
+    place.refused("ratings.csv", "--replace")
+    assert place.everything() == before
+
+
+def test_columns_are_corrected_by_options_and_by_the_file_that_an_import_wrote(place: Workplace) -> None:
+    write_long(place.folder / "ratings.csv", 6)
     file = place.folder / "studies" / "mine" / "columns.yaml"
-    assert "fluency: unused" in file.read_text(encoding="utf-8") and not (place.folder / "exports").exists()
+    assert str(file.relative_to(place.folder)) in place.refused("ratings.csv")
+    assert not (place.folder / "exports").exists()
+    file.write_text(file.read_text(encoding="utf-8").replace("meaning: unused", "meaning: answer"), encoding="utf-8")
     place.take("ratings.csv", "--columns", "studies/mine/columns.yaml")
     assert set(place.ratings()["question"]) == {"meaning"}
     assert "did you mean 'fluency'" in place.refused("ratings.csv", "--replace", "--column", "answer=fluenzy")
