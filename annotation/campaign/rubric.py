@@ -15,7 +15,19 @@ from pydantic import Field, PrivateAttr, ValidationError, field_validator, model
 
 from annotation.human.records import HumanTask
 from annotation.human.tasks import rubric_of as rubric_of_tasks
-from annotation.questions.entries import ENGLISH, FieldTitles, PoolText, RubricQuestion, Sense, Words, worded, wordings
+from annotation.questions.entries import (
+    ASKED_UNKNOWN,
+    ENGLISH,
+    IMPORTED,
+    TOLD_UNKNOWN,
+    FieldTitles,
+    PoolText,
+    RubricQuestion,
+    Sense,
+    Words,
+    worded,
+    wordings,
+)
 from annotation.questions.question import AT_END, Question, Value
 from annotation.questions.wordings import (
     with_groups,
@@ -271,7 +283,11 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
         folders = rubric_folders(folder)
         names = ", ".join(sorted(file.stem for path_folder in folders for file in path_folder.glob("*.yaml")))
         places = " or ".join(map(str, folders))
-        raise StudyError(f"{study.file}: no rubric {study.rubric!r} in {places}; known rubrics: {names}") from None
+        imported = next(study.file.parent.glob(f"*/{path.name}"), None)  # beside the study that this one is a copy of
+        copy = f"; if it is that of {imported}, copy this file to {study.file.with_suffix('') / path.name}"
+        raise StudyError(
+            f"{study.file}: no rubric {study.rubric!r} in {places}; known rubrics: {names}{copy if imported else ''}"
+        ) from None
     try:
         tasks_by_dataset = {data.name: data.task for data in study.datasets}
         groups = {name: tasks_by_dataset.get(name) for name in study.kinds}
@@ -286,6 +302,26 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     if faults := list(_wrong_rules(rubric, study.acceptance, pools, by_blocks=bool(study.raters.blocks))):
         raise StudyError(*with_lines(study.file, faults))
     return rubric
+
+
+def placeholder_lines(study: Study, rubric: Rubric) -> list[str]:
+    """Return a line on the wordings that an import left open, with the files to write them in; none if all are there.
+
+    Raters of another campaign on an imported study would read that nobody knows what they are to do.
+    """
+    keys = [key.rpartition(".")[0] for key, words in wordings(rubric.model_dump(), "")
+            if words.endswith((ASKED_UNKNOWN, TOLD_UNKNOWN))]  # fmt: skip
+    of_study = [key for key in keys if study.judging.transforms and key.startswith("pools.")]
+    of_rubric = [key for key in keys if key not in of_study]
+    of_rubric += [
+        f"points of {question.name}"
+        for question in rubric.questions
+        if rubric.source == IMPORTED and question.points
+        and all(words[ENGLISH] == f"{point:g}" for point, words in question.points.items())
+    ]  # fmt: skip
+    by_file = {rubric_file(study): ", ".join(of_rubric), study.file: "raters.asked" if of_study else ""}
+    files = " and ".join(f"{file} ({where})" for file, where in by_file.items() if where)
+    return [f"{files}: the import did not know what raters read; write there what they are to read"] if files else []
 
 
 def _placed(study: Study, path: Path, faults: Iterable[str], sources: Mapping[str, tuple[Path, str]]) -> list[str]:

@@ -19,6 +19,7 @@ from annotation.argilla.training import training_lines
 from annotation.campaign.names import known_names, named, pseudonym_of
 from annotation.campaign.offering import ARGILLA, LEDGER, alone, places_asked, present_campaigns
 from annotation.campaign.records import OFFERED, PAIRS, RATINGS, SUPPLY, CampaignRecords, collected_files, shown_files
+from annotation.campaign.rubric import placeholder_lines
 from annotation.commands.annotators import unread_lines
 from annotation.crowd.platform import first_campaign
 from annotation.crowd.tally import counted
@@ -123,6 +124,7 @@ def sample_lines(study: Study, records: CampaignRecords) -> Iterator[str]:
         yield f"no controls for {pool}: add right answers, `expected`, to its `raters` (docs/transformations.md)"
     if not study.raters.blocks and (lacking := design.lacking(records.pairs, records.controls)):
         yield lacking
+    yield from placeholder_lines(study, records.rubric)
     yield from short_lines(study, records)
     for supply in records.drawn_from:
         yield from supply.lines(study.judging)
@@ -184,6 +186,8 @@ def preview(*, options: StudyOptions, pairs: Count = 3) -> StudyOptions:
     with stage(study, "preview", shown_files(study.folder), [study.folder / PREVIEW]):
         page = write_preview(study, pairs)
     print(f"{study.name}: preview of raters' pages -> {page}; open it in a browser")
+    for line in placeholder_lines(study, CampaignRecords(study).rubric):
+        print(f"  {line}")
     return options
 
 
@@ -196,6 +200,8 @@ def publish_pairs(*, options: CampaignOptions) -> StudyOptions:
     records = CampaignRecords(study)
     pairs = records.pairs  # no server is started to say that there are none
     read_items(study, rubric := rubric_to_ask(records)[0])
+    if placeholders := placeholder_lines(study, records.rubric):
+        raise StudyError(*placeholders)
     with connect(home) as argilla:
         reads = accounts.languages_at(argilla, home)
         done, training = put_out(study, home, argilla)

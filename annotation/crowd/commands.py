@@ -32,6 +32,7 @@ from annotation.campaign.offering import (
     words_changed,
 )
 from annotation.campaign.records import CampaignRecords, collected_files, shown_files
+from annotation.campaign.rubric import placeholder_lines
 from annotation.crowd import collecting, judging, pay, summary
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.ledger import Ledger, refuse_lost_campaign
@@ -129,7 +130,7 @@ def lacking(records: CampaignRecords, campaign: CampaignName, *, launching: bool
             check()
         except PlumblineError as error:
             lines.append(str(error))
-    return lines
+    return [*lines, *(placeholder_lines(records.study, records.rubric) if launching and not campaign.made_up else ())]
 
 
 def refuse_incomplete(records: CampaignRecords, campaign: CampaignName, *, launching: bool = True) -> None:
@@ -223,6 +224,7 @@ def show_plan(*, options: CrowdOptions, pilot: _Number = 0) -> StudyOptions:
     records = Evidence(study)
     campaign = campaign_name(records, options)
     refuse_incomplete(records, campaign, launching=False)
+    platform_class(campaign.platform).refuse(records)
     with stage(study, "crowd plan", settings={"campaign": str(campaign)}):
         print(summary.plan_text(records, campaign, pilot))
     groups = ahead_of_sample(records.pairs, study.acceptance, study.raters_of)

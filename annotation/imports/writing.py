@@ -23,6 +23,7 @@ from annotation.imports.answers import ImportedQuestion, affirmative, distinct, 
 from annotation.imports.matching import Material
 from annotation.imports.preferences import asks_for_worst, direction, sides
 from annotation.imports.times import coarse
+from annotation.questions.entries import ASKED_UNKNOWN, IMPORTED, TOLD_UNKNOWN
 from annotation.questions.label import SingleLabelQuestion
 from annotation.ratings.answers import PAUSE, write_ratings
 from annotation.records import Supply
@@ -239,11 +240,7 @@ def _rubric(layout: Layout, material: Material, questions: Sequence[ImportedQues
         ]
         fields = [{"name": "text", "title": {"en": "Text"}}, *context]
     asked_about = "an output beside its original" if layout.is_pairs else "a text"
-    pools = (
-        {}
-        if layout.is_pairs
-        else {"texts": {"title": {"en": "Texts"}, "asked": {"en": "Nobody noted what was said here."}}}
-    )
+    pools = {} if layout.is_pairs else {"texts": {"title": {"en": "Texts"}, "asked": {"en": ASKED_UNKNOWN}}}
     systems = systems_of_labels(questions, material)
     choices = [question for question in questions if not systems.keys().isdisjoint(question.labels)]
     words = {label: text for choice in choices for label, text in choice.labels.items()}
@@ -257,14 +254,14 @@ def _rubric(layout: Layout, material: Material, questions: Sequence[ImportedQues
     }
     return {
         "name": RUBRIC,
-        "source": "imported; the wording that raters saw is not known",
+        "source": IMPORTED,
         **({"scale": _written(shared)} if shared else {}),
         "fields": fields,
         "comment": {"en": "Comment"},
         "questions": [
             _question(question, material, bool(shared)) | of_choices.get(question.name, {}) for question in questions
         ],
-        "guidelines": {"en": f"Raters saw {asked_about}. What else they were told is not known."},
+        "guidelines": {"en": f"Raters saw {asked_about}. {TOLD_UNKNOWN}"},
         "pools": pools,
     }
 
@@ -326,7 +323,7 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
                 "title": title,
                 "raters": {
                     "title": {"en": "Outputs" if compared else title},  # systems of a queue have the same words
-                    "asked": {"en": "What was asked for is not known."},
+                    "asked": {"en": ASKED_UNKNOWN},
                 },
             }
             for unit, title in layout.titles.items()

@@ -19,6 +19,9 @@ from plumbline.study.base import StudyPart
 from plumbline.words import trim
 
 ENGLISH = "en"  # stands in for languages that a rubric has no words in
+#: What an import writes where nobody knows what raters read: a source, and wordings to replace before others are asked.
+IMPORTED = "imported; the wording that raters saw is not known"
+ASKED_UNKNOWN, TOLD_UNKNOWN = "What was asked for is not known.", "What else they were told is not known."
 _LABEL = re.compile("[a-z][a-z0-9_-]{0,63}")
 
 

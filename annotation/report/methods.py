@@ -300,7 +300,7 @@ def collected_from(material: CampaignMaterial) -> str:
     sources = {_source(source) for source in material.counting["source"].unique()}
     names = [name for source, name in SOURCE_NAMES.items() if source in sources]
     number = len(sources - {*SOURCE_NAMES})
-    return listed([*names, *(["a CSV file"] if number == 1 else [count(number, "CSV file")] if number else [])])
+    return listed([*names, *(["a file"] if number == 1 else [count(number, "file")] if number else [])])
 
 
 def rated_here(material: CampaignMaterial) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from annotation.campaign.names import known_names
 from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric, placeholder_lines
 from annotation.imports.columns import ROLES
 from annotation.server import Home
 from annotation.status.status import read_status
@@ -127,6 +128,24 @@ def test_the_coordinator_excludes_an_imported_rater_by_name_and_exports_keep_the
         done = place.run(command, *STUDY)
         assert done.status == 0, done.err
     assert RATERS[0].encode() not in place.everything()
+
+
+def test_nobody_is_asked_in_the_words_of_an_import_that_knows_none(place: Workplace) -> None:
+    write_long(place.folder / "ratings.csv", 4)
+    place.take("ratings.csv", *LONG)
+    file = place.folder / "studies" / "mine.yaml"
+    file.write_text(file.read_text(encoding="utf-8") + "crowd: {}\n", encoding="utf-8")
+    questions = str(file.with_suffix("") / "questions.yaml")
+    refused = place.run("publish", *STUDY)
+    assert refused.status == 2 and questions in refused.err and str(file) in refused.err
+    study = place.study
+    assert placeholder_lines(study, load_rubric(study))
+    assert place.run("crowd", "plan", *STUDY, "--platform", "rehearsal").status == 2  # as launch: people rated it
+    for path in (file, file.with_suffix("") / "questions.yaml"):
+        words = re.sub(r"(What|Raters saw).* is not known\.", "Compare the two.", path.read_text(encoding="utf-8"))
+        words = re.sub("en: '[15]'", "en: at the end", words.replace("imported; the", "ours; not the"))
+        path.write_text(words, encoding="utf-8")
+    assert placeholder_lines(place.study, load_rubric(place.study)) == []
 
 
 def test_what_is_there_is_not_overwritten_unasked(place: Workplace) -> None:
