@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.campaign.counting import counting_ratings, dated_words, untimed
-from annotation.campaign.records import RATINGS, CampaignData
+from annotation.campaign.records import ITEM_IDS, RATINGS, CampaignData
 from annotation.crowd.summary import whole_tally
 from annotation.questions.question import Question
 from annotation.verdicts.evidence import Evidence
@@ -44,6 +44,7 @@ _MORE = {
     "source": "source of the answer: argilla, mturk, prolific, link, simulated, REHEARSAL (a made-up crowd), or file"
     " (without the file's name, which may name a person)",
     "submitted_at": "when the answer last changed, UTC; empty if its file has no times",
+    "item_id": "the item's id in the imported files",
     "withdrawn": "the reason why a person withdrew the pair; empty if nobody did",
     "counts": "whether the rating counts in the verdicts: submitted, on a pair of the sample, and not excluded,"
     " withdrawn or surplus",
@@ -51,6 +52,7 @@ _MORE = {
 _OF_ANSWERS = {
     "pair": "the pair's `pair_id`, also of controls and repeats",
     "rater": "the rater's `rater_id`",
+    "item_id": _MORE["item_id"],
     "time": "when the answer last changed, UTC",
     "comment": "what the rater wrote beside the answer",
     "counts": "whether the answer's ratings count, as in `ratings`",
@@ -74,6 +76,7 @@ def export(study: Study, *, form: FormName = "csv", licence: str = "", words: bo
     pairs = collected.pairs.astype(dict.fromkeys(collected.pairs.select_dtypes("category"), str))
     pairs = pairs.drop(columns=[name for name in _OF_SUBJECTS if (pairs[name] == "").all()])
     pairs["withdrawn"] = [collected.withdrawn.get(pair_id, "") for pair_id in pairs["pair_id"]]
+    _add_item_ids(study, ratings, pairs)
     answers, sample = _answers(ratings, rubric.asked(), words=words), pairs["control"] == ""
     questions = [question for question in rubric.questions if question.name in answers]
     titles = {question.name: question.title["en"] for question in questions}
@@ -194,11 +197,19 @@ def _ratings(collected: CampaignData, per_pair: int, left_out: Sequence[str], *,
     return table if words else table.drop(columns="comment")
 
 
+def _add_item_ids(study: Study, *tables: pd.DataFrame) -> None:
+    """Give tables of an imported study the files' own ids of items."""
+    if (file := study.folder / ITEM_IDS).exists():
+        by_pair = pd.read_parquet(io.BytesIO(file.read_bytes())).set_index("pair_id")["item_id"]
+        for table in tables:
+            table.insert(1, "item_id", table["pair_id"].astype(str).map(by_pair).fillna(""))
+
+
 def _answers(ratings: pd.DataFrame, questions: Sequence[Question], *, words: bool) -> pd.DataFrame:
     """Return the submitted answers, a row for each rater and pair, a column for each question in `ratings`."""
     submitted = ratings[ratings["status"] == "submitted"]
     answer = submitted["value"].astype("string").fillna("") + submitted["answer"].astype("string")
-    keys = ["pair_id", "rater_id"]
+    keys = ["pair_id", *(["item_id"] if "item_id" in ratings else []), "rater_id"]
     wide = submitted.assign(given=answer).pivot(index=keys, columns="question", values="given").fillna("")
     wide = wide[[question.name for question in questions if question.name in wide]]
     for question in questions:

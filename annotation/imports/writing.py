@@ -16,7 +16,7 @@ import pandas as pd
 import yaml
 
 from annotation.campaign.offering import alone
-from annotation.campaign.records import PAIRS, SUPPLY, TRUTH, CampaignRecords
+from annotation.campaign.records import ITEM_IDS, PAIRS, SUPPLY, TRUTH, CampaignRecords
 from annotation.campaign.rubric import load_rubric
 from annotation.campaign.subjects import read_items
 from annotation.imports.answers import ImportedQuestion, affirmative, distinct, slug
@@ -428,6 +428,9 @@ def write_records(
             if material.items["truth"].notna().any():
                 with atomic(study.folder / TRUTH) as file:
                     file.write(csv_bytes(_right_answers(pairs, material, questions)))
+            if (ids := _without_names(material.items["item"], pseudonyms)).any():
+                with atomic(study.folder / ITEM_IDS) as file:
+                    pd.DataFrame({"pair_id": pairs["pair_id"].to_numpy(), "item_id": ids}).to_parquet(file, index=False)
     return len(ratings)
 
 
@@ -523,7 +526,7 @@ def _ratings(
             "submitted_at": at.fillna(datetime.now(UTC)).dt.as_unit("us"),
             "source": _each(answers["file"]),
             "batch": "",
-            "comment": _comments(answers["comment"], pseudonyms),
+            "comment": _without_names(answers["comment"], pseudonyms),
             "order": "",
             "turn": 0,
             "simulated": any(kinds) and np.array(kinds)[answers["rater"].array.codes],
@@ -553,10 +556,10 @@ def _each(column: pd.Series, read: Callable[[str], str] = str) -> np.ndarray:
     return np.array([*map(read, column.cat.categories), ""], object)[column.cat.codes]
 
 
-def _comments(comments: pd.Series, pseudonyms: Mapping[str, str]) -> np.ndarray:
-    """Return raters' comments with pseudonyms in place of raters' ids of four letters or more."""
+def _without_names(texts: pd.Series, pseudonyms: Mapping[str, str]) -> np.ndarray:
+    """Return comments, or items' ids, with pseudonyms in place of raters' ids of four letters or more."""
     ids = {name.casefold(): alias for name, alias in pseudonyms.items() if len(name) > 3 and not name.isdigit()}
-    return _each(comments, lambda text: _WORD.sub(lambda word: ids.get(word[0].casefold(), word[0]), readable(text)))
+    return _each(texts, lambda text: _WORD.sub(lambda word: ids.get(word[0].casefold(), word[0]), readable(text)))
 
 
 _WORD = re.compile(r"\w[\w@.+-]*\w")  # addresses and ids with dots or hyphens too

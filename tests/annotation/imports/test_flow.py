@@ -130,6 +130,28 @@ def test_the_coordinator_excludes_an_imported_rater_by_name_and_exports_keep_the
     assert RATERS[0].encode() not in place.everything()
 
 
+def test_a_lab_finds_its_own_ids_in_what_it_exports(place: Workplace) -> None:
+    rows = [
+        [f"0{n} {RATERS[0]}", s, original(n), output(n, s), rater, answer(n, s, rater)] for n, s, rater in triples(6)
+    ]
+    write_csv(place.folder / "ratings.csv", ["item", "sys", "source", "output", "rater", "meaning"], rows)
+    place.take("ratings.csv", "--column", "answer=meaning", "--scale", "meaning=1..5")
+    for form in ("csv", "xlsx"):
+        done = place.run("export", *STUDY, "--form", form)
+        assert done.status == 0, done.err
+    folder = place.study.folder / "export"
+    pairs = pd.read_csv(folder / "pairs.csv", dtype=str)
+    number = {original(n): n for n in range(6)}
+    assert [item[:3] for item in pairs["item_id"]] == [f"0{number[text]} " for text in pairs["original"]]
+    of_pairs = pairs.set_index("pair_id")["item_id"]
+    answers, ratings = (pd.read_csv(folder / f"{name}.csv", dtype=str) for name in ("answers", "ratings"))
+    assert list(answers["item_id"]) == list(of_pairs[answers["pair"]])
+    assert list(ratings["item_id"]) == list(of_pairs[ratings["pair_id"]])
+    sheet = pd.read_excel(folder / "xlsx" / "ratings.xlsx", "answers", dtype=str)
+    assert list(sheet["item_id"]) == list(answers["item_id"])
+    assert RATERS[0].encode() not in place.everything()  # a rater's id within an item's, too
+
+
 def test_nobody_is_asked_in_the_words_of_an_import_that_knows_none(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv", 4)
     place.take("ratings.csv", *LONG)
