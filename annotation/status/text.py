@@ -225,6 +225,7 @@ def ago(then: datetime, at: datetime) -> str:
 
 
 _NAMED = 6  # languages, tasks or verdicts, above which their number is given
+_LISTED = 12  # transformations or systems that a sentence names; of more it has their number
 _WORDS: Mapping[Outcome, str] = {"accepted": "Accepted", "rejected": "rejected", "undecided": "undecided"}
 _LATE = {
     "": "",
@@ -269,7 +270,7 @@ def in_short(answer: str, doubts: Sequence[str], step: NextStep) -> tuple[str, .
 def decided(verdicts: Sequence[Verdict]) -> str:
     """Return the accepted, rejected and undecided transformations.
 
-    Languages and tasks are named where these differ.
+    Languages and tasks are named where these differ; of many transformations their number is.
     """
     if not verdicts:
         return "Nothing is decided: there are no valid verdicts."
@@ -286,7 +287,8 @@ def decided(verdicts: Sequence[Verdict]) -> str:
                 groups = f" ({', '.join(places) if len(places) <= _NAMED else number})" if len(by_outcome) > 1 else ""
                 names.append(f"{display(name, pooled=False)}{groups}")
         if names or outcome == "accepted":
-            parts.append(f"{word}: {', '.join(names) or 'nothing'}")
+            many = f"{len(names)} of {len(of)}" if len(names) > _LISTED else ""
+            parts.append(f"{word}: {many or ', '.join(names) or 'nothing'}")
     return f"{lateness}{'; '.join(parts)}."
 
 

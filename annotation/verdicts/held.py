@@ -31,7 +31,7 @@ from plumbline.study.campaign import QualityLimits
 from plumbline.words import count
 
 LOOK = "raters to review: "  # the beginning of a reason
-_NAMED = 6  # raters whom a command names
+_NAMED = 6  # raters whom a command names, and verdicts that a line names
 Missed = Mapping[str, Mapping[str, tuple[int, int]]]  # by rater, by kind of control: (missed, asked)
 
 
@@ -202,6 +202,7 @@ def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> It
     if not waiting:
         return
     names = [scoped(verdict.transformation, verdict.language, verdict.task_type) for verdict in waiting]
+    unnamed = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     review = command("review")
     reasons = dict.fromkeys(
         reason.removeprefix(LOOK) for verdict in waiting for reason in verdict.reasons if reason.startswith(LOOK)
@@ -209,7 +210,7 @@ def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> It
     more = f"; and {len(reasons) - 1} more" if len(reasons) > 1 else ""
     raters = " ".join(raters_named([rater for verdict in waiting for rater in verdict.review.to_look_at]))
     yield (
-        f"review raters before {count(len(waiting), 'verdict')} can be decided ({', '.join(names)}):"
+        f"review raters before {count(len(waiting), 'verdict')} can be decided ({', '.join(names[:_NAMED])}{unnamed}):"
         f" {next(iter(reasons))}{more}; read `{review}`, then run"
         f" `{review} --keep {raters} --reason {NO_REASON}`, or with `--exclude` in place of `--keep`"
     )

@@ -27,6 +27,7 @@ from plumbline.statistics.estimates import CONFIDENCE
 from plumbline.study.subject import PAIRS, ItemNames, Subject
 from plumbline.study.transformations import EIGHT
 
+_NAMED = 6  # systems that a sentence names
 Place = tuple[str, ...]  # the key of one group that is judged apart
 LOOKED = tuple(part.name for part in fields(DifferenceLook))  #: numbers of a look
 _AFTER_BLOCKS = (
@@ -261,8 +262,9 @@ def from_next(others: pd.DataFrame, name: str, named: Callable[[str], str]) -> s
 
 
 def apart_words(others: pd.DataFrame, named: Callable[[str], str]) -> str:
-    """Return which others the best system is not told apart from."""
-    names = listed(map(named, others.loc[~(others["p_holm"] < 1 - CONFIDENCE), "other"]))
+    """Return which others the best system is not told apart from; of many their number."""
+    alike = others.loc[~(others["p_holm"] < 1 - CONFIDENCE), "other"]
+    names = f"{len(alike)} of {len(others)} others" if len(alike) > _NAMED else listed(map(named, alike))
     return f"not told apart from {names}" if names else "told apart from all others"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -42,6 +43,21 @@ def test_systems_are_compared_on_common_originals_over_all_and_in_each_language(
     assert sentence.startswith("Ours is better than Theirs in quality by 0.70 [")
     hteb = [one.model_copy(update={"transformation": "paraphrasing"}) for one in PAIRS]
     assert compared(ratings(), hteb, Design(("quality",)), PairSubject()).systems.empty
+
+
+def test_the_answer_about_many_systems_stays_short() -> None:
+    scores = {f"system-{number:02}": 1 + number / 20 for number in range(60)}
+    items = [
+        pair(number, name).model_copy(update={"original": f"text {number}"}) for name in scores for number in range(8)
+    ]
+    noise = np.random.default_rng(1).normal(0, 1, len(items))
+    rows = [
+        {"pair_id": one.pair_id, "transformation": one.transformation, "language": "en", "rater_id": "a"}
+        | {"question": "quality", "value": scores[one.transformation] + noise[place]}
+        for place, one in enumerate(items)
+    ]
+    (sentence,) = answers(compared(pd.DataFrame(rows), items, Design(("quality",)), PairSubject()))
+    assert "of 59 others" in sentence and len(sentence) < 250
 
 
 def test_the_rules_say_which_end_is_the_better_one_and_blocks_compare_nothing() -> None:
