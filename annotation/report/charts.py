@@ -6,12 +6,13 @@ A decision has a shape and a word, so that nothing depends on colour.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
+from annotation.campaign.rubric import Rubric
 from annotation.verdicts.tables import display, interval_of, scoped
 from plumbline.exhibits.charts import NEUTRAL, WIDTH, Kinds, colours, legend_above, rows, tips
 from plumbline.exhibits.table import number
@@ -119,11 +120,23 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
     return _finished(layers, rows["name"])
 
 
-def look_paths(looks: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChart:
-    """Chart the mean of each verdict at each look after a block, with its interval, against the limit.
+def looks_charts(looks: pd.DataFrame, rubric: Rubric) -> Iterator[tuple[alt.LayerChart, str]]:
+    """Yield a chart with its caption for each question with looks after blocks: the path of each verdict's mean.
 
-    `looks` has the columns of `annotation.verdicts.tables.looks_frame` for one question.
+    `looks` has the columns of `annotation.verdicts.tables.looks_frame`.
     """
+    for question in rubric.rating_names():
+        of_question = looks[(looks["question"] == question) & (looks["label"] == "")]
+        if len(of_question):
+            yield (
+                look_paths(of_question, rubric.scale_of(question)),
+                f"Mean {question} at each look, with the interval that is valid at all looks; the dashed line is the"
+                " limit.",
+            )
+
+
+def look_paths(looks: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChart:
+    """Chart the mean of each verdict at each look, with its interval, against the limit."""
     across = alt.X("pairs:Q", title="Pairs rated by the look").axis(tickMinStep=1).scale(zero=False)
     extent = alt.Scale(domain=[float(scale[0]), float(scale[-1])], nice=False)
     inks = {decision: ink for decision, ink in _PATHS.items() if decision in set(looks["decision"])}
@@ -177,7 +190,7 @@ def _finished(layers: list[alt.Chart], names: pd.Series[str]) -> alt.LayerChart:
     padding = {"left": 8 + 1.2 * names.str.len().max(), "right": 16, "top": 5, "bottom": 5}
     config = alt.Config(
         font="sans-serif",
-        axis=alt.AxisConfig(labelFontSize=12, titleFontSize=12, labelLimit=340, titleFontWeight="normal"),
+        axis=alt.AxisConfig(labelFontSize=12, titleFontSize=12, labelLimit=460, titleFontWeight="normal"),
         legend=alt.LegendConfig(labelFontSize=12, titleFontSize=12, titleFontWeight="normal"),
         view=alt.ViewConfig(stroke=None),
     )

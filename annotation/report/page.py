@@ -17,6 +17,7 @@ from annotation.judges.check import PEOPLE_DECIDE
 from annotation.records import P_IS
 from annotation.report import exhibits
 from annotation.report.charts import (
+    looks_charts,
     mean_intervals,
     means_in_words,
     rating_shares,
@@ -121,14 +122,14 @@ SIDE_BY_SIDE = ("side_by_side", "differences", "preferences", "choices")
 OUTLINE = {
     # Before the details, so that nobody reads these without it.
     "What is doubtful": ("doubts", "nothing_doubtful"),
-    "What was decided": ("counted", "unchecked", "amended", "unknown", "of_verdicts", "means", "verdicts"),
+    "What was decided": ("counted", "unchecked", "amended", "unknown", "of_verdicts", "verdicts"),
     "Side by side": SIDE_BY_SIDE,
     "Judges beside people": ("of_judges", "judges", "related", "judges_simulated", "judges_means"),
     "Examples": ("of_examples", "examples"),
     "Methods": ("methods",),
     "Ratings and agreement": ("no_ratings", "ratings_by_point", "table_2", "agreement", "labels"),
     "What people answered": ("of_answers", "answers"),
-    "Looks after blocks": ("looks_after_blocks", "unbiased_means"),
+    "Looks after blocks": ("paths", "looks_after_blocks", "unbiased_means"),
     "Reliability": ("of_reliability", "reliability"),
     "Known labels": ("of_truth", "truth"),
     "Raters": ("of_raters", "asked", "raters", "training", "no_signs", "signs", "unlooked"),
@@ -162,9 +163,10 @@ def write_report(study: Study, at: datetime | None = None) -> Path:
     status = read_status(evidence, material.read_at, material.verdicts)
     sentences = headline(status, material.verdicts, material.side_by_side, material.preferred, reported=True)
     shown = cards(material.verdicts, material.rubric, study.called)
-    short = Section("In short", [*sentences, *shown, *legend_of(shown)])
+    figures = _figures(material, drawn) if drawn else dict[str, list[Figure]]()
+    short = Section("In short", [*sentences, *shown, *legend_of(shown), *figures.pop(MEANS, ())])
     warning = " ".join([*([SIMULATED] if material.simulated else []), *late_lines(material.verdicts)])
-    write_page(page, title, warning, [short, *sections(material, tables, drawn)])
+    write_page(page, title, warning, [short, *sections(material, tables, figures)])
     return page
 
 
@@ -206,7 +208,7 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
 
 
 def sections(
-    material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: Mapping[str, pd.DataFrame]
+    material: CampaignMaterial, tables: Mapping[str, Exhibit], figures: Mapping[str, Sequence[Figure]]
 ) -> list[Section]:
     """Return the page's sections in order; an empty table is not on the page, and a heading without parts neither."""
     shown = {name: [table.table()] for name, table in tables.items() if len(table.frame)}
@@ -229,9 +231,8 @@ def sections(
         ],
         "methods": methods(material),
         **shown,
+        **figures,
     }
-    if drawn:
-        parts |= _figures(material, drawn)
     if material.study.judging.does_tasks and material.groups:
         parts |= {"answers": shown.get("labels", []), "labels": [], "table_2": [], "agreement": [], SHARES: []}
     parts_by_heading = {
@@ -267,8 +268,12 @@ def page_facts(material: CampaignMaterial, tables: Collection[str]) -> dict[str,
 
 
 def _figures(material: CampaignMaterial, drawn: Mapping[str, pd.DataFrame]) -> dict[str, list[Figure]]:
-    """Return a figure for each question: its means against the threshold, and the share of each point."""
-    figures: dict[str, list[Figure]] = {MEANS: [], SHARES: []}
+    """Return figures for each question: means against the threshold, shares of points, paths of means over looks."""
+    paths = [
+        Figure(chart, caption, f"{caption} The table below has the numbers.")
+        for chart, caption in looks_charts(looks_frame(material.verdicts), material.rubric)
+    ]
+    figures = {MEANS: list[Figure](), SHARES: [], "paths": paths}
     for question in material.questions:
         scale, title = material.rubric.scale_of(question), question.capitalize()
         means = drawn[MEANS][drawn[MEANS]["question"] == question]

@@ -29,7 +29,7 @@ WIDTH = 620  # width of such a chart
 PANEL_WIDTH = 280  # width of one chart of several
 NAMES = 260  # width of the names of models
 _LETTERS = 80  # in a row of a legend
-_PADDING = {"left": 30, "right": 40, "top": 5, "bottom": 15}
+_PADDING = {"left": 55, "right": 40, "top": 5, "bottom": 15}
 
 Chart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.FacetChart
 

@@ -218,9 +218,9 @@ def _shown_parts(parts: Sequence[Part], notes: Sequence[str]) -> list[dict[str, 
 
 
 def part_html(part: Table | Sequence[Card]) -> str:
-    """Return a table, or cards, as they stand on a report's page; on a phone the table is a card for each row."""
+    """Return a table, or cards, as they stand on a report's page."""
     drawn: Any = environment("html").get_template("plumbline/exhibits/parts.html").module
-    return str(drawn.table(_shown(part, part.notes), stacked=True) if isinstance(part, Table) else drawn.cards(part))
+    return str(drawn.table(_shown(part, part.notes)) if isinstance(part, Table) else drawn.cards(part))
 
 
 def _shown(table: Table, notes: Sequence[str]) -> dict[str, object]:

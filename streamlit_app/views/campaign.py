@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from annotation.campaign.rubric import load_rubric
-from annotation.report.charts import look_paths, progress_bars
+from annotation.report.charts import looks_charts, progress_bars
 from annotation.report.exhibits import asked_exhibit
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.status.monitoring import agreement_exhibit
@@ -69,17 +69,12 @@ def _progress(reader: CampaignReader) -> None:
 
 def _looks(reader: CampaignReader) -> None:
     """Draw the path of each mean over the looks after blocks."""
-    looks, rubric = reader.status().looks, load_rubric(reader.study)
+    looks = reader.status().looks
     if looks.empty:
         return
     heading("Looks after blocks")
-    for question in rubric.rating_names():
-        of_question = looks[(looks["question"] == question) & (looks["label"] == "")]
-        text = (
-            f"Mean {question} at each look, with the interval that is valid at all looks; the dashed line is the limit."
-        )
-        if len(of_question):
-            figure(f"{reader.name}-looks-{question}", look_paths(of_question, rubric.scale_of(question)), text)
+    for number, (chart, text) in enumerate(looks_charts(looks, load_rubric(reader.study)), 1):
+        figure(f"{reader.name}-looks-{number}", chart, text)
     exhibit(reader.name, looks_exhibit(looks, reader.study.called), captioned=False)
 
 

@@ -7,15 +7,17 @@ import math
 import pandas as pd
 import pytest
 
+from annotation.campaign.rubric import load_rubric
 from annotation.report.charts import (
     DECISIONS,
-    look_paths,
+    looks_charts,
     mean_intervals,
     means_in_words,
     rating_shares,
     shares_in_words,
 )
 from plumbline.exhibits.page import svg
+from plumbline.study import ROOT, load_study
 
 
 def shares(points: int = 5) -> pd.DataFrame:
@@ -67,7 +69,11 @@ def test_means_have_their_interval_threshold_and_decision() -> None:
 def test_looks_lead_from_mean_to_mean_with_the_intervals_and_the_limit() -> None:
     looks = pd.DataFrame({"verdict": "Ours: accepted", "decision": "accepted", "look": [1, 2], "pairs": [20, 40]})
     looks = looks.assign(mean=[3.2, 3.6], low=[2.8, 3.1], high=[3.9, 4.0], limit=3.0)
-    specification = look_paths(looks, (1, 2, 3, 4, 5)).to_dict()
+    looks = pd.concat([looks.assign(question="quality", label=label) for label in ("", "a")])
+    rubric = load_rubric(load_study(ROOT / "studies" / "demo.yaml"))
+    ((chart, caption),) = looks_charts(looks, rubric)  # the rubric's other question has no look
+    specification = chart.to_dict()
+    assert "quality" in caption and not list(looks_charts(looks.iloc[:0], rubric))
     limit, intervals, line = (layer["encoding"] for layer in specification["layer"])
     assert (line["x"]["field"], line["y"]["field"]) == ("pairs", "mean") and line["y"]["scale"]["domain"] == [1, 5]
     assert (intervals["y"]["field"], intervals["y2"]["field"], limit["y"]["field"]) == ("low", "high", "limit")
