@@ -15,16 +15,17 @@ from streamlit_app.readers.scores import ScoreReader
 
 READER = ScoreReader
 MOST = 500  # rows that a browser shows quickly; the CSV file has all
+_TEXT, _LINES = 156, 92  # pixels: a phone shows both texts of a pair, in rows of four lines
 _NUMBER = st.column_config.NumberColumn
 _COLUMNS: dict[str, Any] = {
-    "kind": "",
-    "language": "Language",
-    "original": st.column_config.TextColumn("Original", width="medium"),
-    "transformed": st.column_config.TextColumn("Transformed", width="medium"),
-    "question": "Question",
+    "original": st.column_config.TextColumn("Original", width=_TEXT),
+    "transformed": st.column_config.TextColumn("Transformed", width=_TEXT),
+    "mean": _NUMBER("Mean", format="%.2f"),
     "lowest": "Lowest",
     "highest": "Highest",
-    "mean": _NUMBER("Mean", format="%.2f"),
+    "question": "Question",
+    "kind": "",
+    "language": "Language",
     "n_ratings": "Ratings",
     "comments": "Comments",
     "drift": _NUMBER("Drift", format="%.3f"),
@@ -56,14 +57,15 @@ def draw(reader: ScoreReader) -> None:
     )
     rows = table.head(MOST).assign(kind=[display(name, pooled=False) for name in table["transformation"].head(MOST)])
     filled = [name for name in _COLUMNS if name in rows and rows[name].notna().any() and (rows[name] != "").any()]
-    text = {} if "transformed" in filled else {"original": st.column_config.TextColumn("Text", width="large")}
+    text = {} if "transformed" in filled else {"original": st.column_config.TextColumn("Text", width=2 * _TEXT)}
     ids, key = list(rows["pair_id"]), pair.fresh("texts")
     st.dataframe(
         rows,
         hide_index=True,
         column_order=filled,
         column_config=_COLUMNS | text | {"kind": judged.capitalize()},
-        height=600 if len(rows) > 15 else "content",
+        height=600 if len(rows) > 5 else "content",
+        row_height=_LINES,
         key=key,
         on_select=partial(pair.choose_row, key, ids, pair.closed()),
         selection_mode="single-row",
