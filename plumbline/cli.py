@@ -272,7 +272,7 @@ def _fitting(across: Sequence[Sequence[str]], most: int) -> tuple[list[int], lis
 def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> Iterator[str]:
     """Yield a row's lines; long cells are broken."""
     broken = [
-        textwrap.wrap(cell, width, break_on_hyphens=False) if len(cell) > width else [cell]
+        textwrap.wrap(cell, width, break_on_hyphens=" " not in cell) if len(cell) > width else [cell]
         for cell, width in zip(cells, widths, strict=True)
     ]
     for parts in itertools.zip_longest(*broken, fillvalue=""):
@@ -287,19 +287,20 @@ def screen_width() -> int:
     return shutil.get_terminal_size((80, 24)).columns
 
 
-_WORDS = 28  # letters that a column keeps when its lines are broken
+_WORDS, _NAMES = 28, 16  # letters that a column of words, or of long names, keeps when its lines are broken
 
 
 def _least(across: Sequence[Sequence[str]], most: int) -> int:
     """Return the width of columns, two spaces apart, with the lines of the long ones broken."""
-    longest = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in across]
-    return (
-        sum(
-            min(max(map(len, cells)), max(_WORDS, min(word, most // 2))) + 2
-            for cells, word in zip(across, longest, strict=True)
-        )
-        - 2
-    )
+    return sum(min(max(map(len, cells)), _narrowest(cells, most)) + 2 for cells in across) - 2
+
+
+def _narrowest(cells: Sequence[str], most: int) -> int:
+    """Return the width that a long column needs: words of prose stay whole, and long names may be broken."""
+    word = max(len(word) for cell in cells for word in cell.split() or [""])
+    if word == max(map(len, cells)):
+        return max([_NAMES, *(len(cell) for cell in cells if len(cell) <= _WORDS)])
+    return max(_WORDS, min(word, most // 2))
 
 
 def _cell(text: str) -> str:

@@ -430,7 +430,7 @@ def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parame
     compared = [exhibit(done.side_by_side, study.called) for exhibit in (systems_exhibit, differences_exhibit)]
     for shown in (*compared, preferences_exhibit(done.preferred), choices_exhibit(done.preferred)):
         if len(shown.frame):
-            print(f"\n{shown.text()}")
+            print(f"\n{shown.text(most=_ROWS)}")
     if len(looks := looks_frame(done.verdicts)):
         print(f"\n{looks_exhibit(looks, study.called).text()}")
         if len((unbiased := unbiased_exhibit(done.verdicts, study.called)).frame):
@@ -440,6 +440,7 @@ def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parame
     print(f"Next: {next_step(with_server(status, done.evidence.collected, HomeOptions().home))}")
 
 
+_ROWS = 60  # of systems or of their differences: more are not read in a terminal
 _ONE = Group("One of these", validator=LimitedChoice(1))
 
 

@@ -171,9 +171,14 @@ class Exhibit:
             printed = printed.head(MOST_ROWS)
         return Table(read_by_people(printed), f"{caption} ({self.name}.csv)", self.notes)
 
-    def text(self, empty: str = "nothing") -> str:
-        """Return the table for a terminal: caption, columns and notes; `empty` in place of no rows."""
-        lines = columns(list(map(str, self.printed.columns)), self.printed.to_numpy().tolist(), empty)
+    def text(self, empty: str = "nothing", most: int | None = None) -> str:
+        """Return the table for a terminal: caption, columns and notes; `empty` in place of no rows.
+
+        Only the first `most` rows are shown, with a line that names the file with all.
+        """
+        lines = columns(list(map(str, self.printed.columns)), self.printed[:most].to_numpy().tolist(), empty)
+        if most is not None and len(self.printed) > most:
+            lines += f"\n  the first {most} of {len(self.printed):,} rows; the report has all in {self.name}.csv"
         notes = (f"  {printable_line(note)}" for note in self.notes)
         return "\n".join([printable_line(self.caption), lines, *notes])
 

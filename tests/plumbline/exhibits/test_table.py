@@ -139,3 +139,16 @@ def test_a_table_is_declared_by_its_columns_and_a_wide_one_turns_where_that_is_n
     assert len(Exhibit.of("x", "Two", frame, wide).text().splitlines()) == 1 + 2 + 6  # a column a row
     empty = Exhibit.of("x", "None", frame.head(0), wide)
     assert list(empty.printed.columns) == list(wide) and empty.text() == "None\nnothing"
+
+
+def test_differences_of_systems_with_long_names_stay_in_a_terminal_and_a_long_table_names_its_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [f"laboratory/sentence-model-{number:02}-instruct-multilingual" for number in range(4)]
+    printed = pd.DataFrame({"Question": "meaning", "System": names[0], "Other": names})
+    printed = printed.assign(**{"Difference [95%]": [f"+{number}.03 [-0.48, +0.53]" for number in range(4)]})
+    shown = Exhibit("differences", "Differences", printed, printed).text(most=3)
+    assert max(map(len, shown.splitlines())) <= 80 and "left out" not in shown
+    assert [f"+{number}.03 [-0.48, +0.53]" in shown for number in range(4)] == [True, True, True, False]
+    assert "the first 3 of 4 rows" in shown and "differences.csv" in shown
