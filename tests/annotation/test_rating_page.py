@@ -119,7 +119,7 @@ def responses(argilla: Argilla, dataset_id: str) -> dict[str, list[dict[str, Any
     return {record["external_id"]: record.get("responses") or [] for record in argilla.records(dataset_id)}
 
 
-def test_queues_of_several_studies_that_are_called_alike_have_the_studies_names(
+def test_queues_that_are_called_alike_have_the_studies_names_or_what_was_asked(
     argilla: Argilla, study: Study, user: server.User, crowded: Study, page: Page
 ) -> None:
     sign_in(page, argilla.url, user)
@@ -128,6 +128,17 @@ def test_queues_of_several_studies_that_are_called_alike_have_the_studies_names(
     publish(crowded, argilla)
     page.reload()
     expect(rows).to_have_text([re.compile(r"\(crowded\)$"), re.compile(rf"\({study.name}\)$")])
+
+    def as_one_study(route: Route) -> None:
+        answer = route.fetch()
+        listed = answer.json()
+        for number, item in enumerate(listed["items"]):
+            item["metadata"]["rate"].update(study="one", asked=f"Request {number}")
+        route.fulfill(response=answer, json=listed)
+
+    page.route("**/api/v1/me/datasets", as_one_study)
+    page.reload()
+    expect(rows).to_have_text([re.compile(r"\(Request \d\)$")] * 2)
 
 
 def test_an_answer_on_its_way_while_the_page_is_loaded_anew_counts_once(

@@ -44,10 +44,13 @@ async function entered() {
   await show();
 }
 
-function row(one, several) {
+// Queues called alike are told apart by their study and by what was asked, which their raters read anyway.
+function row(one, work) {
+  const alike = ours(one) ? work.filter(other => ours(other) && called(other) === called(one)) : [];
+  const facts = ["study", "asked"].filter(fact => new Set(alike.map(other => other.task[fact])).size > 1);
   const line = document.createElement("tr"), link = document.createElement("a");
   link.href = target(one);
-  link.textContent = several && ours(one) ? `${called(one)} (${one.task.study})` : called(one); // queues may be called alike
+  link.textContent = facts.length ? `${called(one)} (${facts.map(fact => one.task[fact]).join(": ")})` : called(one);
   for (const part of [link, String(one.done), String(one.left)]) {
     const cell = document.createElement(part === link ? "th" : "td");
     cell.append(part);
@@ -69,8 +72,7 @@ async function show(marks = true) {
     if (on) $("on").href = target(on);
     const theirs = work.filter(one => one.done || one.left); // others finished the rest
     document.querySelector("table").hidden = !theirs.length;
-    const several = new Set(theirs.filter(ours).map(one => one.task.study)).size > 1;
-    document.querySelector("tbody").replaceChildren(...theirs.map(one => row(one, several)));
+    document.querySelector("tbody").replaceChildren(...theirs.map(one => row(one, theirs)));
     $("door").hidden = true;
     $("work").hidden = false;
     if (on && marks) $("on").focus();
