@@ -92,7 +92,7 @@ def numbers_of(frame: pd.DataFrame, name: str, path: Path) -> Floats:
     invalid = ~np.isfinite(values) & ~empty.to_numpy(bool)
     if invalid.any():
         row = int(invalid.argmax())
-        raise DataError(f"{row_of(path, row)}, field {name!r} is not a number: {cells.iloc[row]!r}")
+        raise DataError(f"{row_of(path, cells.index[row])}, field {name!r} is not a number: {cells.iloc[row]!r}")
     return values
 
 
@@ -114,37 +114,39 @@ def checked_scores(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     empty. Unknown columns are dropped. Raises DataError for cells that are not scores, unknown sources and labels,
     duplicate rows, and a prompt id with two texts. A row of the source `default` is one of the default.
     """
-    frame = _named(frame, path).reset_index(drop=True)
-    fields = PromptScore.model_fields
+    frame = _named(frame, path)
+    rows, fields = frame.index, PromptScore.model_fields
+    scores = numbers_of(frame, "score", path)
+    seeds = np.nan_to_num(numbers_of(frame, "seed", path)) if "seed" in frame else None
+    frame = frame.reset_index(drop=True)
     columns: dict[str, Any] = {
         name: _words(frame[name]) if name in frame else field.default for name, field in fields.items()
     }
-    scores = columns["score"] = numbers_of(frame, "score", path)
+    columns["score"] = scores
     _refuse(
-        np.abs(scores) > 1 + _ROUNDING, path,
+        np.abs(scores) > 1 + _ROUNDING, path, rows,
         lambda row: f": {scores[row]:g} is not between -1 and 1; divide percentages by 100",
     )  # fmt: skip
-    if "seed" in frame:
-        seeds = np.nan_to_num(numbers_of(frame, "seed", path))
+    if seeds is not None:
         faulty = (seeds != np.floor(seeds)) | (np.abs(seeds) > _MOST_SEED)
-        _refuse(faulty, path, lambda row: f": seed {seeds[row]:g} is not a whole number of at most 15 digits")
+        _refuse(faulty, path, rows, lambda row: f": seed {seeds[row]:g} is not a whole number of at most 15 digits")
         columns["seed"] = seeds.astype(np.int64)
     if "simulated" in frame:
         truths = columns["simulated"].str.strip().str.lower()
-        _refuse_unknown(truths, ("true", "1", "yes", "false", "0", "no", ""), path)
+        _refuse_unknown(truths, ("true", "1", "yes", "false", "0", "no", ""), path, rows)
         columns["simulated"] = truths.isin(("true", "1", "yes"))
     checked = pd.DataFrame(columns, index=frame.index)
     defaults = checked["source"].isin(NO_WORDINGS)  # other tables mark non-wordings in this way
     checked.loc[defaults & is_wording(checked["prompt_id"]), "prompt_id"] = DEFAULT
     checked.loc[defaults, "source"] = ""
     for name in ("source", "label"):
-        _refuse_unknown(checked[name], get_args(fields[name].annotation), path)
+        _refuse_unknown(checked[name], get_args(fields[name].annotation), path, rows)
     for name in ("model", "task", "prompt_id"):
-        _refuse(checked[name].str.strip() == "", path, f" has no {name}; fill it in")
+        _refuse(checked[name].str.strip() == "", path, rows, f" has no {name}; fill it in")
     ids = checked["prompt_id"]
     names = ids.str.strip().str.lower()
     _refuse(  # `Default` and the like would count as wordings
-        names.isin(NO_WORDINGS) & (names != ids), path,
+        names.isin(NO_WORDINGS) & (names != ids), path, rows,
         lambda row: f": prompt_id {ids[row]!r} differs from {names[row]!r} only in case or blanks; write"
         f" {names[row]!r}, or give the wording another id",
     )  # fmt: skip
@@ -156,16 +158,16 @@ def checked_scores(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     return checked
 
 
-def _refuse(faulty: Any, path: Path, reason: Callable[[int], str] | str) -> None:
+def _refuse(faulty: Any, path: Path, rows: pd.Index, reason: Callable[[int], str] | str) -> None:
     """Raise DataError for the first faulty row; `reason`, which may depend on its position, follows its number."""
     for row in np.flatnonzero(faulty)[:1].tolist():
-        raise DataError(f"{row_of(path, row)}{reason if isinstance(reason, str) else reason(row)}")
+        raise DataError(f"{row_of(path, rows[row])}{reason if isinstance(reason, str) else reason(row)}")
 
 
-def _refuse_unknown(column: pd.Series, allowed: Sequence[str], path: Path) -> None:
+def _refuse_unknown(column: pd.Series, allowed: Sequence[str], path: Path, rows: pd.Index) -> None:
     choices = [choice for choice in allowed if choice]
     _refuse(
-        ~column.isin(allowed), path,
+        ~column.isin(allowed), path, rows,
         lambda row: f": {column.name} {column[row]!r} is unknown; {nearest(column[row], choices)}",
     )  # fmt: skip
 
@@ -176,7 +178,7 @@ def _named(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     if "prompt_id" not in frame and "text" in frame:
         texts = _words(frame["text"])
         advice = "write `none` for no prompt, `default` for the model's own"
-        _refuse(texts.str.strip() == "", path, f" has no prompt; {advice}")
+        _refuse(texts.str.strip() == "", path, frame.index, f" has no prompt; {advice}")
         named = {text: text if text in NO_WORDINGS else identity("prompt-v1", text)[:12] for text in texts.unique()}
         frame = frame.assign(prompt_id=texts.map(named), text=texts.where(~texts.isin(NO_WORDINGS), ""))
     if missing := [name for name in PromptScore.NEEDED if name not in frame]:

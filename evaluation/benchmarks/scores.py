@@ -405,8 +405,7 @@ def of_table(path: Path) -> Scores:
         if wide.index.has_duplicates:
             twice = wide.index[wide.index.duplicated()][0]
             raise DataError(f"{path}: model {twice!r} is in two rows; keep one")
-        wide = wide.set_axis(list(map(str, wide.columns)), axis=1)
-        wide = pd.DataFrame({str(name): numbers_of(wide, str(name), path) for name in wide}, index=wide.index)
+        wide = pd.DataFrame({str(name): numbers_of(frame, str(name), path) for name in wide}, index=wide.index)
     wide = wide.sort_index().rename_axis(index=None, columns=None)
     if not wide.shape[1]:
         raise DataError(f"{path}: no tasks; add a column for each, or use the columns model, task, score")

@@ -44,7 +44,7 @@ def of_table(path: Path) -> pd.DataFrame:
         if name in frame:
             facts[name] = numbers_of(frame, name, path)
             if (below := facts[name].to_numpy() < 0).any():
-                raise DataError(f"{row_of(path, below.argmax())}, field {name!r} is below 0")
+                raise DataError(f"{row_of(path, frame.index[int(below.argmax())])}, field {name!r} is below 0")
     return facts
 
 

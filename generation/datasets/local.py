@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def _judged(path: Path, queries: Mapping[str, str], corpus: Mapping[str, str]) -
             raise DataError(f"{line}: {query!r} and {passage!r} have relevance {relevance} here, {first} further up;"
                             " keep one")  # fmt: skip
 
-    read_each(enumerate(filter(None, rows), start=2), read)  # below the header
+    read_each(filter(itemgetter(1), enumerate(rows, start=2)), read)  # below the header
     if not qrels:
         raise DataError(f"{path}: no query has a relevance judgement")
     if not any(value > 0 for judged in qrels.values() for value in judged.values()):
@@ -95,7 +96,7 @@ def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
         if item.get(language):
             languages[key] = str(item[language])
 
-    read_each(enumerate(json_rows(file)), read)
+    read_each(json_rows(file), read)
     return texts, languages
 
 
@@ -303,8 +304,9 @@ def _load_retrieval(spec: DatasetSpec, path: Path) -> TableDataset:
     ids = [query for query in texts if query in qrels]
     queries = pd.DataFrame({"id": ids, "query": [texts[query] for query in ids]})
     if query_languages:
-        codes = pd.Series([query_languages.get(query, spec.code) for query in ids], dtype=object)
-        queries = queries.assign(language=languages_of_rows(codes, "retrieval", path / "queries.jsonl", spec.code))
+        codes = pd.Series([query_languages.get(query, spec.code) for query in ids], ids, dtype=object)
+        codes = languages_of_rows(codes, "retrieval", path / "queries.jsonl", spec.code)
+        queries = queries.assign(language=codes.to_numpy())
     passages = pd.Series(passage_languages, dtype=object)
     return TableDataset(
         spec.name,

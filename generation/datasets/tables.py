@@ -26,8 +26,9 @@ from plumbline.words import count, shows
 def read_frame(path: Path, sheet: str = "") -> pd.DataFrame:
     """Return the rows of a CSV, TSV, JSONL, Parquet or Excel file, every cell as it is; lists are lists.
 
-    The file may be packed by gzip or zip; `sheet` names one of an Excel file's. Raises DataError for a file of another
-    kind or one that cannot be read.
+    The index counts all rows, of which blank ones are left out: from 0, which is the row below a header. The file may
+    be packed by gzip or zip; `sheet` names one of an Excel file's. Raises DataError for a file of another kind or one
+    that cannot be read.
     """
     with unpacked(path) as files:
         if (inner := one_file(path, files)) != path:
@@ -37,16 +38,13 @@ def read_frame(path: Path, sheet: str = "") -> pd.DataFrame:
         refuse_sheet(path, sheet)
     try:
         if kind in (".csv", ".tsv"):
-            separator = "," if kind == ".csv" else "\t"
-            encoding = encoding_of(path)[0]
-            # Read the header as a row: pandas renames columns of equal names and takes an extra column for row names.
-            how: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False, "encoding": encoding}
-            with path.open("rb") as file:
-                return _headed(pd.read_csv(file, sep=separator, **how), path)
+            return _headed(_csv_rows(path, "," if kind == ".csv" else "\t"), path)
         if kind in EXCEL:
-            return _headed(pd.DataFrame([row for _, row in excel_rows(path, sheet)[1]]), path)
+            rows = dict(excel_rows(path, sheet)[1])
+            return _headed(pd.DataFrame([*rows.values()], index=[*rows]), path)
         if kind == ".jsonl":
-            return pd.DataFrame(list(json_rows(path)))
+            objects = dict(json_rows(path))
+            return pd.DataFrame([*objects.values()], index=[*objects])
         if kind == ".parquet":
             with fetched(path) as here, native_file(here) as file:
                 table = pq.ParquetFile(file)
@@ -78,11 +76,32 @@ def _why(error: Exception) -> str:
     return message
 
 
+def _csv_rows(path: Path, separator: str) -> pd.DataFrame:
+    """Return the rows of a CSV file that are not blank, the header among them, with their numbers from 1."""
+    with path.open(encoding=encoding_of(path)[0], newline="") as file:
+        above, start = 0, 0
+        while (line := file.readline()) and not line.strip():  # pandas cannot begin with a blank row
+            above, start = above + 1, file.tell()
+        file.seek(start)
+        # Read the header as a row: pandas renames columns of equal names and takes an extra column for row names.
+        how: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False, "skip_blank_lines": False}
+        cells = pd.read_csv(file, sep=separator, **how)
+    cells.index += above + 1
+    rows: pd.DataFrame = cells[cells.apply(lambda column: column.str.strip() != "").any(axis=1)]
+    if rows.empty:
+        raise pd.errors.EmptyDataError
+    return rows
+
+
 def _headed(cells: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Return the rows below the first, which names the columns. Raises DataError for two equal names."""
+    """Return the rows below the first, which names the columns; the index has their numbers in the file, from 1.
+
+    Raises DataError for two equal names.
+    """
     header = [str(name) for name in cells.iloc[0]]
     _refuse_twice(header, path, ", or, if the first line is a row, put a line of column names above it")
-    return cells.iloc[1:].reset_index(drop=True).set_axis(header, axis=1)
+    rows = cells.iloc[1:].set_axis(header, axis=1)
+    return rows.set_axis(rows.index - 2)
 
 
 def _refuse_twice(names: Sequence[str], path: Path, or_else: str = "") -> None:
@@ -91,12 +110,12 @@ def _refuse_twice(names: Sequence[str], path: Path, or_else: str = "") -> None:
         raise DataError(f"{path}: two columns are called {twice[0]!r}; rename one{or_else}")
 
 
-def json_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a file with one object a line."""
+def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the JSON objects of a file with one object a line, each with its row for `row_of`."""
     for number, row in json_lines(path):
         if not isinstance(row, dict):
             raise DataError(f"{path}: line {number} is not a JSON object")
-        yield row
+        yield number - 1, row
 
 
 def numbers(column: pd.Series[Any], path: Path) -> pd.Series[Any]:
@@ -167,9 +186,9 @@ def refuse_lists(column: pd.Series[Any], path: Path) -> None:
 
 
 def row_of(path: Path, row: Any) -> str:
-    """Return a file and a row's number in it as spreadsheets and all error messages count it: the header is row 1.
+    """Return a file and a row's number in it as spreadsheets and all error messages count it, with blank rows.
 
-    Rows of files without a header (JSONL, Parquet) are counted from 1. Empty lines of a CSV file do not count.
+    `row` is its index in `read_frame`. A header is row 1; rows of files without one (JSONL, Parquet) begin with 1.
     """
     return f"{path}: row {int(row) + (1 if {'.jsonl', '.parquet'} & {*path.suffixes} else 2)}"
 

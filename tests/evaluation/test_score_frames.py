@@ -55,6 +55,10 @@ def test_a_file_is_read_with_its_empty_cells(tmp_path: Path) -> None:
     path.write_text("model,task,prompt_id,score,simulated\nm,t,default,0.5,\nm,t,a,,true\n")
     found = read_scores(path)
     assert found["score"].isna().tolist() == [False, True] and found["simulated"].tolist() == [False, True]
+    for score, label in (("high", ""), ("0.1", "acceptible")):
+        path.write_text(f"model,task,prompt_id,score,label\nm,t,default,0.5,\n\nm,t,a,{score},{label}\n")
+        with pytest.raises(DataError, match="row 4"):
+            read_scores(path)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -50,12 +51,13 @@ def test_all_rows_that_hold_no_texts_are_named_at_once(tmp_path: Path) -> None:
     assert len(str(error.value).splitlines()) == 2
     for name, content in {
         "corpus": '{"_id": "p1"}\n{"_id": "p1", "text": "a"}\n{"_id": "p1", "text": "b"}\n[]\n',
-        "qrels": "query-id\tcorpus-id\tscore\nq1\tp1\tx\nq1\nq9\tp1\t1\n",
+        "qrels": "query-id\tcorpus-id\tscore\nq1\tp1\tx\nq1\n\nq9\tp1\t1\n",
     }.items():
         folder = retrieval(tmp_path / name, **{name: content})
         with pytest.raises(DataError) as error:
             load(folder, "retrieval")
         assert len(str(error.value).splitlines()) == 3
+    assert re.findall(r"row (\d)", str(error.value)) == ["2", "3", "5"]
 
 
 def test_cells_are_texts_as_they_stand_and_texts_are_composed(tmp_path: Path) -> None:
@@ -94,6 +96,23 @@ def test_retrieval_keeps_the_judged_queries_alone(tmp_path: Path) -> None:
     assert data.corpus == {"p1": "T passage"}
     assert data.qrels == {"q1": {"p1": 2}}
     assert [text.field for text in data.texts()] == ["query"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz", "xlsx", "jsonl"])
+def test_rows_are_counted_as_a_spreadsheet_counts_them(tmp_path: Path, suffix: str) -> None:
+    """Blank rows too, and a row of several lines once."""
+    file, rows = tmp_path / f"t.{suffix}", [["", ""], ["sentence1", "sentence2"], ["a\nb", "c"], ["", ""], ["d", " "]]
+    if suffix == "jsonl":
+        file.write_text('{"sentence1": "a", "sentence2": "b"}\n\n\n\n{"sentence1": "d", "sentence2": " "}\n')
+    elif suffix == "xlsx":
+        frame = pd.DataFrame(rows).replace("", None)
+        frame.to_excel(file, header=False, index=False)
+    else:
+        table = "\n".join("\t".join(f'"{cell}"' for cell in row) if any(row) else "" for row in rows)
+        content = (table if suffix == "tsv" else table.replace("\t", ",")).encode()
+        file.write_bytes(gzip.compress(content) if suffix == "csv.gz" else content)
+    with pytest.raises(DataError, match="row 5, field 'sentence2' is empty"):
+        load(file, "bitext_mining", split="all")
 
 
 def test_a_query_that_is_judged_by_itself_is_refused(tmp_path: Path) -> None:
