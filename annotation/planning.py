@@ -177,8 +177,8 @@ def plan(
     shares; each is taken by the rules on whose scale it lies; default: around the limits), `assumed` the standard
     deviations `spread` (of the pairs), `bias` (of the raters' habits) and `noise` (of single ratings), in points of
     the question's scale (default: of the ratings that the study has, or else HTEB's on 1 to 5, in proportion to the
-    scale), `campaigns` how many are simulated for
-    each row; equal seeds (default: the sample's) give equal numbers, whatever other rows are asked for.
+    scale; for shares of labels only all three together count, by their proportions), `campaigns` how many are simulated
+    for each row; equal seeds (default: the sample's) give equal numbers, whatever other rows are asked for.
     The frame has a row for each rule, size and mean: rule (in words; one threshold is one rule, for each question),
     pairs, raters, verdict_pairs (of the smallest verdict, as pairs are split over languages by `acceptance.scope`),
     mean (of a rule on a share: the share); of that verdict accepted, rejected, undecided (shares of the campaigns, by

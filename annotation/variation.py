@@ -137,7 +137,8 @@ class Variation:
         usual_source = "as HTEB's" if tuple(scale) == HTEB_SCALE else "HTEB's on 1 to 5, in proportion to the scale"
         if len(assumed) == len(asdict(usual)):
             return cls(usual, "in the proportions given" if of_share else "as given")
-        rest = ", where none is given" if assumed and not of_share else ""
+        unused = f"; {' and '.join(assumed)} unused: a share takes all three deviations or none" if of_share else ""
+        rest = (unused or ", where none is given") if assumed else ""
         if of_share:
             usual = RatingVariation((scale[-1] - scale[0]) / 2, 0.0, 0.0)
             usual_source = "of a share of a half on which raters agree, the most that shares vary by"

@@ -64,6 +64,7 @@ class PlanOptions:
         apart: Print how many originals tell two systems apart whose means differ by so many points.
         means: True means or shares of labels to try (default: around the threshold or the rules' limits).
         spread: Standard deviation of the pairs' quality, in points (default: of the study's ratings, or by its scale).
+            For shares of labels it counts only with --bias and --noise: their proportions do.
         bias: Standard deviation of the raters' habits, in points (default: as for --spread).
         noise: Standard deviation of single ratings, in points (default: as for --spread).
         campaigns: Campaigns to simulate for each number (default: 1000).

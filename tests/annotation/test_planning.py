@@ -359,6 +359,8 @@ def test_shares_of_labels_vary_as_the_answers_do_or_else_as_a_half() -> None:
     assert astuple(found.shown(scale)) == pytest.approx((math.sqrt(share * (1 - share)), 0, 0), abs=0.01)
     assert astuple(none.shown(scale)) == pytest.approx((0.5, 0, 0), abs=0.01)
     assert Variation.of(frame[frame["value"] == 1], scale).source == none.source  # all alike
+    partly = Variation.of(frame, scale, {"noise": 2.0})
+    assert partly.deviations == found.deviations and partly.source.startswith(f"{found.source}; noise unused")
     for variation, middle in ((found, share), (none, 0.5)):
         needed = originals_needed(0.3, 3, 1, variation, scale, rng, campaigns=500)
         deviation = math.sqrt(sum((middle + side) * (1 - middle - side) for side in (-0.15, 0.15)))
