@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,6 +30,7 @@ from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.resources import ROOT as ROOT
 from plumbline.study.base import (
     Code,
+    Contradiction,
     Name,
     Seed,
     StudyPart,
@@ -39,7 +40,7 @@ from plumbline.study.base import (
     refuse_duplicates,
     without_faults,
 )
-from plumbline.study.campaign import AcceptanceSpec, Ethics, RatersSpec, SampleSpec, refuse_undecidable
+from plumbline.study.campaign import AcceptanceSpec, Ethics, RatersSpec, SampleSpec, undecidable
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.engines import (
@@ -48,7 +49,7 @@ from plumbline.study.engines import (
     Engine,
     EngineSpec,
     JudgeSpec,
-    refuse_unfit_judges,
+    unfit_judges,
 )
 from plumbline.study.evaluation import BundleSpec, EvaluationSpec, NoEvaluation
 from plumbline.study.human import HUMAN, with_human
@@ -164,68 +165,62 @@ class Study(StudyPart):
     @model_validator(mode="after")
     def _without_contradictions(self, info: ValidationInfo) -> Study:
         context = info.context or {}
-        custom = {**EIGHT, **context.get("transformations", {})}
+        left_out, custom = context.get("left_out", ()), {**EIGHT, **context.get("transformations", {})}
         kinds = [custom[name] for name in self.transformations]
-        faults = list[str]()
-        checks: tuple[Callable[[], None], ...] = (
-            self._has_what_its_subject_needs,
-            lambda: self._has_a_generator_for(kinds),
-            lambda: refuse_undecidable(self.acceptance, self.raters, crowd=bool(self.crowd)),
-            self._stops_where_it_can,
-            lambda: refuse_unfit_judges(self.judges, self.raters),
-            lambda: self._shows_systems_together(kinds),
-            lambda: self._judges_changes_of_meaning(kinds),
-        )
-        for check in checks:
-            try:
-                check()
-            except (StudyError, ValueError) as error:
-                faults += str(error).split("\n")
+        contradictions = [
+            *self._of_subject(),
+            *self._of_transformations(kinds),
+            *undecidable(self.acceptance, self.raters, crowd=bool(self.crowd)),
+            *unfit_judges(self.judges, self.raters),
+        ]
+        faults = [line for keys, fault in contradictions if _are_known(keys, left_out) for line in fault.split("\n")]
         if "contradictions" in context:
             context["contradictions"][:] = faults  # of `read_study`, which checks more in spite of them
         elif faults:
             raise ValueError("\n".join(faults))
         return self
 
-    def _has_what_its_subject_needs(self) -> None:
+    def _of_subject(self) -> Iterator[Contradiction]:
         keys, subject = self.model_fields_set, self.subject
         if self.judging.needs_datasets and "datasets" not in keys:
-            raise ValueError("datasets: Field required")
+            yield ("subject", "datasets"), "datasets: Field required"
         if subject and self.sample.without:
-            raise ValueError("sample.without: only outputs of transformations have error types; take it out")
-        if subject:
-            self._groups = self.judging.units(self.datasets, keys)
+            fault = "sample.without: only outputs of transformations have error types; take it out"
+            yield ("subject", "sample.without"), fault
+        try:
+            self._groups = self.judging.units(self.datasets, keys) if subject else {}
+        except (StudyError, ValueError) as error:
+            yield ("subject", "datasets"), str(error)
         names = self.judging.model_names()  # tables list them and embedding models by name
-        if shared := [model.name for model in self.evaluation.models if model.name in names]:
-            raise ValueError(f"judges: {shared[0]!r} is also the name of an embedding model; rename one of them")
-
-    def _has_a_generator_for(self, kinds: Sequence[Transformation]) -> None:
-        if asking := [kind.name for kind in kinds if kind.calls]:
-            self.generator.refuse_absence(f"{asking[0]} needs one")
-
-    def _stops_where_it_can(self) -> None:
+        for name in [model.name for model in self.evaluation.models if model.name in names]:
+            fault = f"judges: {name!r} is also the name of an embedding model; rename one of them"
+            yield ("subject", "judges", "evaluation.models"), fault
         reason = self.judging.refusals.get("raters.blocks", "")
         if self.judging.systems_by_label:
             reason = "choices between systems (subject.systems) are compared once all are collected; leave blocks out"
         if self.raters.blocks and reason:
-            raise ValueError(f"raters.blocks: {reason}")
+            yield ("subject", "raters.blocks"), f"raters.blocks: {reason}"
 
-    def _shows_systems_together(self, kinds: Sequence[Transformation]) -> None:
+    def _of_transformations(self, kinds: Sequence[Transformation]) -> Iterator[Contradiction]:
+        if asking := [kind.name for kind in kinds if kind.calls]:
+            try:
+                self.generator.refuse_absence(f"{asking[0]} needs one")
+            except (StudyError, ValueError) as error:
+                yield ("generator", "engines", "transformations"), str(error)
         queues = [kind.queue for kind in kinds if kind.queue]
         if self.sample.together and len(set(queues)) == len(queues):
-            raise ValueError("sample.together: no two transformations share a queue; give them the same `queue`")
+            fault = "sample.together: no two transformations share a queue; give them the same `queue`"
+            yield ("sample.together", "transformations"), fault
         if self.sample.together and self.raters.blocks:
-            raise ValueError(
-                "sample.together: raters.blocks deal out controls and repeats one by one; use one of the two"
-            )
-
-    def _judges_changes_of_meaning(self, kinds: Sequence[Transformation]) -> None:
+            fault = "sample.together: raters.blocks deal out controls and repeats one by one; use one of the two"
+            yield ("sample.together", "raters.blocks"), fault
         for kind in kinds:
             if kind.meaning == "changed" and not any(kind.pool in clause.pools for clause in self.acceptance.rules):
-                raise ValueError(
+                fault = (
                     f"{kind.name!r} changes the meaning on purpose and needs a rule of its own in acceptance.rules,"
                     f" such as {{question: quality, at_most: 2, pools: [{kind.pool}]}}"
                 )
+                yield ("transformations", "acceptance.rules"), fault
 
     @property
     def file(self) -> Path:
@@ -355,11 +350,14 @@ class StudyReading:
 
     def knows(self, *keys: str) -> bool:
         """Return whether the study has all settings below these keys as its file says them."""
-        return self.study is not None and not any(
-            f"{key}.".startswith(f"{left_out}.") or f"{left_out}.".startswith(f"{key}.")
-            for key in keys
-            for left_out in self.left_out
-        )
+        return self.study is not None and _are_known(keys, self.left_out)
+
+
+def _are_known(keys: Iterable[str], left_out: Collection[str]) -> bool:
+    """Return whether no setting below these keys, or above them, was left out."""
+    return not any(
+        f"{key}.".startswith(f"{faulty}.") or f"{faulty}.".startswith(f"{key}.") for key in keys for faulty in left_out
+    )
 
 
 def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
@@ -389,8 +387,9 @@ def read_study(file: str | Path, exports: str | Path | None = None) -> StudyRead
     if not isinstance(data, dict):
         raise StudyError(f"{path}: a study is a mapping of keys to values; see {resource('studies/demo.yaml')}")
     faults, left_out = list[str](), set[str]()
-    data = _with_files(data, path.parent, faults)
+    data = _with_files(data, path.parent, faults, left_out)
     context: dict[str, Any] = {"transformations": {}, "engines": data.get("engines"), "contradictions": []}
+    context["left_out"] = left_out
     try:
         if isinstance(data.get("subject"), dict) and data["subject"].get("kind") == HUMAN:
             data = with_human(data, context)
@@ -425,14 +424,19 @@ def read_study(file: str | Path, exports: str | Path | None = None) -> StudyRead
     return reading
 
 
-def _with_files(data: Mapping[str, Any], folder: Path, faults: list[str]) -> dict[str, Any]:
-    """Return a study's settings with those that are in files of their own; the faults of these go to `faults`."""
+def _with_files(data: Mapping[str, Any], folder: Path, faults: list[str], left_out: set[str]) -> dict[str, Any]:
+    """Return a study's settings with those that are in files of their own.
+
+    The faults of these go to `faults`, their keys to `left_out`.
+    """
     data = dict(data)
     for part in ("crowd", "bundle"):
         if isinstance(data.get(part), str):
             named = data.pop(part)
+            left_out.add(part)
             try:
                 data[part] = read_yaml(folder / named)
+                left_out.remove(part)
             except FileNotFoundError:
                 faults.append(f"{part}: no file {folder / named}; correct its path")
             except StudyError as error:
@@ -448,7 +452,7 @@ _PASSES = 5  # a setting that is left out may leave another one incomplete
 def _validated(data: dict[str, Any], context: dict[str, Any], faults: list[str], left_out: set[str]) -> Study | None:
     """Return the study, without settings that have faults: they are added to `faults`, their keys to `left_out`.
 
-    What these would contradict is not known. None if too little is left.
+    Contradictions between the others are faults, too. None if too little is left.
     """
     for number in range(_PASSES):
         try:
@@ -460,7 +464,7 @@ def _validated(data: dict[str, Any], context: dict[str, Any], faults: list[str],
             context["engines"] = data.get("engines")
             left_out |= keys or {"name"}
         else:
-            faults += [] if faults else context["contradictions"]
+            faults += context["contradictions"]
             study._own = context["transformations"]
             return study if study.kinds or not faults else None
     return None

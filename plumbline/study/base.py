@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import difflib
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -72,6 +73,10 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]  # o
 Seed = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
+#: The keys of settings that exclude each other, and the fault.
+Contradiction = tuple[tuple[str, ...], str]
+
+
 class StudyPart(BaseModel):
     """Base of all parts of a study: frozen, strict about names, and about what is a number."""
 
@@ -87,10 +92,11 @@ class StudyPart(BaseModel):
         faulty = {key: fault for key, value in data.items() if (fault := cls._fault_of(key, value))}
         if not faulty:
             return check(data)
-        faults = [
-            InitErrorDetails(type=PydanticCustomError("key", "{words}", {"words": words, "key": key}), input=data)
-            for key, words in faulty.items()
-        ]
+        faults = []
+        for key, words in faulty.items():
+            meant = difflib.get_close_matches(str(key), [name for name in cls.model_fields if name not in data], n=1)
+            error_type = PydanticCustomError("key", "{words}", {"words": words, "key": key, "meant": [key, *meant]})
+            faults.append(InitErrorDetails(type=error_type, input=data))
         try:
             check({key: value for key, value in data.items() if key not in faulty})
         except ValidationError as error:
@@ -201,7 +207,8 @@ def complaints(error: ValidationError) -> list[str]:
 def without_faults(data: Mapping[str, Any], error: ValidationError) -> tuple[dict[str, Any], set[str]]:
     """Return the settings without those that a validation complains about, and the keys of these.
 
-    An entry of a list goes with its list, so that the numbers of others stay.
+    For an unknown key they have the one that may be meant, too. An entry of a list goes with its list, so that the
+    numbers of others stay.
     """
     remaining, left_out = copy.deepcopy(dict(data)), set[str]()
     for cause in error.errors(include_url=False):
@@ -215,7 +222,8 @@ def without_faults(data: Mapping[str, Any], error: ValidationError) -> tuple[dic
                 inner = inner[part]
         if parent is not None:
             del parent[keys[-1]]
-            left_out.add(".".join(map(str, keys)))
+            meant = cause["ctx"]["meant"] if cause["type"] == "key" else [keys[-1]]
+            left_out |= {".".join(map(str, [*keys[:-1], key])) for key in meant}
     return remaining, left_out
 
 

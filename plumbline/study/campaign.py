@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Annotated, ClassVar, Literal
@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from plumbline.error_types import Flags
 from plumbline.errors import nearest
-from plumbline.study.base import Line, Name, Seed, StudyPart, Words, distinct, refuse_duplicates
+from plumbline.study.base import Contradiction, Line, Name, Seed, StudyPart, Words, distinct, refuse_duplicates
 
 _ACCOUNT = re.compile(r"[^\W_](?:[\w.@+ -]{0,62}\w)?")
 _SIGNS = "1 to 64 letters, digits, spaces and . _ - + @, and begins and ends with a letter or digit"
@@ -275,32 +275,38 @@ class QualityLimits:
         return sorted({getattr(tolerance, name) for tolerance in self.questions.values()} or {getattr(Tolerance, name)})
 
 
-def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, crowd: bool) -> None:
-    """Raise ValueError for rules that no campaign of this size could meet; `crowd` is whether crowd workers rate."""
+def undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, crowd: bool) -> Iterator[Contradiction]:
+    """Yield why no campaign of this size could meet the rules; `crowd` is whether crowd workers rate."""
     if raters.blocks:
-        rule.refuse_blocks()
+        try:
+            rule.refuse_blocks()
+        except ValueError as error:
+            yield ("raters.blocks", "acceptance.rule", "acceptance.interval"), str(error)
     if raters.blocks and raters.blocks[-1] < rule.min_pairs:
-        raise ValueError(
+        fault = (
             f"`acceptance.min_pairs: {rule.min_pairs}` is more than the last of `raters.blocks`, {raters.blocks[-1]},"
             " so no verdict could be decided; lower `min_pairs` or raise the last block"
         )
+        yield ("raters.blocks", "acceptance.min_pairs"), fault
     if rule.min_raters > raters.per_pair:
-        raise ValueError(
+        fault = (
             f"`acceptance.min_raters: {rule.min_raters}` is more than `raters.per_pair: {raters.per_pair}`, so no pair"
             " would ever count; lower `min_raters` or raise `per_pair`"
         )
+        yield ("acceptance.min_raters", "raters.per_pair"), fault
     if rule.min_ac2 is not None and raters.per_pair < 2:
-        raise ValueError(
-            "`acceptance.min_ac2` needs two ratings per pair, but `raters.per_pair` is 1; change one of them"
-        )
+        fault = "`acceptance.min_ac2` needs two ratings per pair, but `raters.per_pair` is 1; change one of them"
+        yield ("acceptance.min_ac2", "raters.per_pair"), fault
     everybody = [*(raters.people or ()), *raters.former, *(rater.name for rater in raters.simulated)]
     if raters.people is not None and not crowd and len(everybody) < rule.min_raters:
         unsaid = "" if "min_raters" in rule.model_fields_set else " (the default, as the study does not set it)"
-        raise ValueError(
+        fault = (
             f"`acceptance.min_raters: {rule.min_raters}`{unsaid} is more than the number of raters whose answers count,"
             f" {len(everybody)}, so no pair would ever count; add people to `raters.people`, or write"
             f" `acceptance: {{min_raters: {len(everybody)}}}`"
         )
+        keys = "raters.people", "raters.former", "raters.simulated", "crowd", "acceptance.min_raters"
+        yield keys, fault
 
 
 #: The questions by key, as sheets and the reference ask them. YES_NO begin with `yes` or `no`, or with `n/a` and why.

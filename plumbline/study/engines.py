@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import (
@@ -25,6 +25,7 @@ from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError, nearest
 from plumbline.study.base import (
     FAULTY_ENGINE,
+    Contradiction,
     Line,
     Name,
     PartOfKinds,
@@ -398,12 +399,16 @@ class JudgeSpec(_Rater):
     )
 
 
-def refuse_unfit_judges(judges: Sequence[JudgeSpec], raters: RatersSpec) -> None:
-    """Raise ValueError for a judge's name that is taken."""
-    refuse_duplicates([judge.name for judge in judges], "judge")
+def unfit_judges(judges: Sequence[JudgeSpec], raters: RatersSpec) -> Iterator[Contradiction]:
+    """Yield a fault for each judge's name that is taken."""
+    try:
+        refuse_duplicates([judge.name for judge in judges], "judge")
+    except ValueError as error:
+        yield ("judges",), str(error)
     people = {*(raters.people or ()), *raters.former, *(rater.name for rater in raters.simulated)}
     for judge in judges:
         if judge.name == "judged":
-            raise ValueError("judges: the name 'judged' is reserved for a file; give the judge another name")
+            yield ("judges",), "judges: the name 'judged' is reserved for a file; give the judge another name"
         if judge.name in people:
-            raise ValueError(f"judges: {judge.name!r} is also the name of a rater; give the judge another name")
+            fault = f"judges: {judge.name!r} is also the name of a rater; give the judge another name"
+            yield ("judges", "raters.people", "raters.former", "raters.simulated"), fault

@@ -177,9 +177,8 @@ class Subject(StudyPart):
     def units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
         """Return the units that get a verdict, by name. Raises ValueError for useless keys of a study (`keys`)."""
         if unused := [name for name in _OF_TRANSFORMATIONS if name in keys and name not in self.takes]:
-            raise ValueError(
-                f"{unused[0]}: does not apply to subject {self.kind}, which transforms nothing; take it out"
-            )
+            why = f"does not apply to subject {self.kind}, which transforms nothing; take it out"
+            raise ValueError("\n".join(f"{name}: {why}" for name in unused))
         return self._units(datasets, keys)
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:

@@ -84,8 +84,9 @@ acceptance:
         checked(StudyOptions(str(tmp_path / "study.yaml")))
     lines = str(error.value).splitlines()
     assert all(line.startswith(f"{tmp_path / 'study.yaml'}: ") for line in lines)
-    found = [int(line.rpartition("(line ")[2].removesuffix(")")) for line in lines]
-    assert found == [2, 10, 12, 13, 8]  # key, number, too few pairs, question, column
+    places = [line.rpartition("(line ")[2].removesuffix(")") for line in lines]
+    assert places[:2] + places[3:] == ["2", "10", "12", "13", "8"]  # key, number, too few pairs, question, column
+    assert "generator is missing" in places[2]
 
 
 def test_what_a_faulty_setting_would_change_is_not_said(tmp_path: Path) -> None:
@@ -162,9 +163,30 @@ def test_contradictions_are_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
     with pytest.raises(StudyError) as error:
         load_study(tmp_path / "study.yaml")
-    needs, blocks, changes = str(error.value).splitlines()
+    needs, changes, blocks = str(error.value).splitlines()
     assert "blocks are decided by an interval over pairs; set `rule: lower_bound`" in blocks
     assert "paraphrasing needs one" in needs and "'no' changes the meaning on purpose" in changes
+
+
+def test_contradictions_are_named_beside_faults_of_other_settings_alone(tmp_path: Path) -> None:
+    """Nothing is said of a setting with a fault: its default would contradict what nobody wrote."""
+    rule = {"min_raters": 9, "min_ac2": 0.5, "min_pairs": 60}
+    path = write_study(tmp_path, acceptance=rule, raters={"per_pair": 1, "blocks": [20, 40]}, sample={"pairs": "all"})
+    with pytest.raises(StudyError) as error:
+        load_study(path)
+    found = str(error.value)
+    assert len(found.splitlines()) == 5 and "sample.pairs" in found
+    for words in ("blocks are decided", "more than the last of", "more than `raters.per_pair", "needs two ratings"):
+        assert words in found
+    path = write_study(tmp_path, acceptance=rule, raters={"per_pair": "many", "people": ["ada"]}, crowd="none.yaml")
+    with pytest.raises(StudyError) as error:
+        load_study(path)
+    assert len(str(error.value).splitlines()) == 2  # per_pair, and the file
+    data = study_data() | {"raters": {"people": ["ada"]}, "acceptance": {"min_raterz": 1}}
+    path.write_text(yaml.safe_dump({**data, "generater": data.pop("generator")}), encoding="utf-8")
+    with pytest.raises(StudyError) as error:
+        load_study(path)
+    assert len(str(error.value).splitlines()) == 2  # of what is meant by the unknown keys nothing is missing
 
 
 def test_a_faulty_engine_is_named_once_and_no_fault_of_another_is_hidden(tmp_path: Path) -> None:
