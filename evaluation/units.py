@@ -9,8 +9,6 @@ about them are cached, so that a run with nothing left to do reads neither (`plu
 
 from __future__ import annotations
 
-import functools
-import importlib.metadata
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +27,7 @@ from generation.datasets.dataset import Dataset
 from plumbline.hashes import packed, return_unused, set_hash
 from plumbline.identity import identity
 from plumbline.records import Pair, Score, pair_id
+from plumbline.resources import version_of
 from plumbline.study.datasets import DatasetSpec, TaskType
 from plumbline.study.evaluation import EvaluationSpec, ModelSpec
 from plumbline.study.subject import ORIGINAL
@@ -39,12 +38,6 @@ UNDEFINED = "the metric is undefined: all similarities, or all gold values, are 
 UNDEFINED_ORIGINAL = "the metric is undefined on the original texts of the same items"
 
 Place = tuple[str, str, int]  # data set, transformation, seed
-
-
-@functools.cache
-def mteb_version() -> str:
-    """Return the version of the mteb that computes scores."""
-    return importlib.metadata.version("mteb")  # reads a file, and a study may have thousands of units
 
 
 @dataclass(frozen=True)
@@ -143,7 +136,7 @@ class ScoreUnit:
             model.model_id,
             protocol,
             METRICS[self.task],
-            mteb_version(),
+            version_of("mteb"),
         )
 
     def row(self, evaluation: EvaluationSpec, model: Model, numbers: Numbers) -> Score:

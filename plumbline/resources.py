@@ -6,6 +6,7 @@ The first are in the checkout, or in the package if Plumbline is installed from 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import os
 import shlex
@@ -56,8 +57,12 @@ def missing_package(feature: str, error: ModuleNotFoundError, extras: str) -> St
     return StudyError(f"{feature} needs {error.name}: {installing(extras)}")
 
 
+@functools.cache
 def version_of(package: str) -> str:
-    """The version of a package, or of Plumbline by its own name. Raises PackageNotFoundError."""
+    """The version of a package, or of Plumbline by its own name. Raises PackageNotFoundError.
+
+    Read once: it takes a file of thousands of lines, and a study may have thousands of units.
+    """
     return importlib.metadata.version(DISTRIBUTION if package == "plumbline" else package)
 
 

@@ -24,10 +24,11 @@ from evaluation.stored import StoredResults
 from evaluation.tasks.kinds import LABELS, SubsetScores, label_names
 from evaluation.tasks.protocols import Protocol
 from evaluation.tasks.scoring import Items, main_score, measured, unusable
-from evaluation.units import UNDEFINED, UNKNOWN, Model, mteb_version
+from evaluation.units import UNDEFINED, UNKNOWN, Model
 from evaluation.work import JobOutcome, Loader, ModelJob, naming, versions
 from generation.datasets.local import TableDataset
 from plumbline.identity import identity
+from plumbline.resources import version_of
 from plumbline.statistics.resampled_measures import mean
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class ModelScores:
         """Return the identity of a score: its items and data set, the model, the protocol and mteb."""
         dataset, task = sample.dataset, sample.task
         of = [task.content_hash, dataset.name, dataset.revision, sample.subset, sample.language, list(sample.units)]
-        how = [sample.kind.protocol(self.protocol), metric_of(sample), mteb_version()]
+        how = [sample.kind.protocol(self.protocol), metric_of(sample), version_of("mteb")]
         return identity("human-score-v1", of, model.model_id, how)
 
     def stored(self, model: Model, sample: SampledDataset) -> ModelMade | None:

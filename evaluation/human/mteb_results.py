@@ -27,9 +27,9 @@ from evaluation.results import model_meta
 from evaluation.tasks.mteb_classes import OwnTask, registered
 from evaluation.tasks.protocols import Protocol
 from evaluation.tasks.scoring import make_task
-from evaluation.units import mteb_version
 from plumbline.exhibits.table import json_file, write_files
 from plumbline.languages import with_script
+from plumbline.resources import version_of
 from plumbline.study import load_study
 
 _KINDS = ("raters_mean", "aggregate", "rater", "llm", "model")
@@ -87,7 +87,7 @@ def results_of(parts: Sequence[TaskPart], compared: HumanTables) -> Iterator[tup
         result = {
             "dataset_revision": task.content_hash,
             "task_name": task_name(task),
-            "mteb_version": mteb_version(),
+            "mteb_version": version_of("mteb"),
             "scores": {"test": subsets},
             "evaluation_time": 0.0,
             "plumbline": about,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from plumbline.errors import StudyError, nearest
 from plumbline.identity import identity
+from plumbline.resources import version_of
 from plumbline.study.base import Line, PartOfKinds, StudyPart, distinct
 from plumbline.study.engines import Address, HttpSettings
 
@@ -236,7 +236,7 @@ class MtebSpec(_OwnCodeSpec):
 
     def identity(self, fingerprint: str, precision: str) -> list[Any]:
         """Return what decides its embeddings: mteb's version too."""
-        settings = {"kind": self.kind, "mteb": importlib.metadata.version("mteb")}
+        settings = {"kind": self.kind, "mteb": version_of("mteb")}
         return [self.name, self.revision, fingerprint, settings]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import stat
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -35,10 +36,16 @@ from tests.concluded import concluded
 STUDY = ("--study", "studies/mine.yaml")
 
 
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path)
+
+
 def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv")
     done = place.take("ratings.csv", *LONG)
-    for part in ("CSV (commas), 144 rows", "fluency: rating, 1 to 5", "288 ratings of 48 pairs by 3 raters"):
+    for part in ("CSV (commas), 144 rows", "fluency: rating, 1 to 5", "288 ratings of 48 pairs by 3 raters",
+                 "Next: plumbline review "):  # fmt: skip
         assert part in done.out
     ratings = place.ratings()
     assert len(ratings) == 24 * 2 * 3 * 2 and ratings["seconds"].notna().sum() == 0  # a day between a rater's items
