@@ -142,6 +142,8 @@ def _repeats(
     again = submitted[
         (submitted["control"] == "repeat") & (submitted["value"].notna() | submitted["question"].isin(list(labelled)))
     ]
+    if again.empty:
+        return
     first = pd.Index(pairs["pair_id"]).get_indexer(pairs["repeats"])[again["pair"]]
     first_answers = submitted.loc[submitted["pair"].isin(first), ["rater_id", "pair", "question", "value", "said"]]
     both = again.assign(first=first).merge(
@@ -150,7 +152,8 @@ def _repeats(
     )  # fmt: skip
     differs = both["value"].isna() & (both["said"].astype(str) != both["said_before"].astype(str))
     within = of_questions(both["question"], rules, "within")
-    differs &= both["rater_id"].isin(_at_chance(both.assign(differs=differs), submitted))
+    if differs.any():
+        differs &= both["rater_id"].isin(_at_chance(both.assign(differs=differs), submitted))
     inconsistent = both[differs | ((both["value"] - both["value_before"]).abs() > within + EQUAL)]
     n = both["rater_id"].value_counts()
     rows = inconsistent[["question", "value_before", "said_before", "value", "said"]].itertuples(index=False, name=None)
@@ -282,6 +285,8 @@ def _comments(submitted: pd.DataFrame) -> Iterator[Sign]:
         f"more than {_WORDY} words": lambda text: count_words(text) > _WORDY,
     }
     texts = list(comment.cat.categories)
+    if not any(map(str.strip, texts)):
+        return
     features = pd.DataFrame({"n": [bool(text.strip()) for text in texts]})
     features = features.assign(**{name: [bool(look(text)) for text in texts] for name, look in looks.items()})
     written = features["n"].to_numpy()[comment.cat.codes]

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
-from operator import attrgetter
 from typing import Any
 
 import pandas as pd
@@ -72,28 +71,25 @@ _ON_SERVER = (
 
 @dataclass(frozen=True)
 class Status:
-    """The status of a study."""
+    """The status of a study; what no next step depends on is computed when it is looked at."""
 
+    evidence: Evidence
     study: Study
     read_at: datetime
     stages: dict[str, Stage]  #: in the flow's order
     rules: tuple[str, ...]  #: when they were fixed, and each amendment
     warnings: tuple[str, ...]
     notes: tuple[str, ...]  #: facts that need no action
-    unlooked: tuple[str, ...]  #: signs that could not be checked, a line each
     progress: pd.DataFrame  #: `by_transformation`, with `verdict` in words; empty without a sample
     raters: pd.DataFrame  #: `by_rater`; empty without a sample
-    trained: pd.DataFrame  #: `by_trained`: how raters did on known pairs, which never count
     unreviewed: tuple[str, ...]  #: raters with signs about whom nobody decided
     mismatch: Sequence[str]  #: why the sample is no longer the study's, a line a fault; empty if it is
     rules_changed: bool  #: whether the study has other rules than those that were fixed
     lasting: str  #: why these cannot be amended; empty if they can
     to_look_at: tuple[str, ...]  #: raters whom verdicts wait for
-    verdicts: Mapping[str, int]  #: how many that hold, or hold so far, by decision
+    reached: Sequence[Verdict]  #: the verdicts that hold, or hold so far
     undecided: tuple[Ahead, ...]  #: the groups that are judged apart and not decided so far, with what can still come
     decided: bool  #: whether nothing is undecided any more, by verdicts or, with blocks, so far
-    doubts: tuple[str, ...]  #: what is doubtful about what was collected and decided (`annotation.verdicts.doubts`)
-    going: Going  #: agreement and pace so far
     sources: tuple[str, ...]  #: where ratings came from
     simulated: bool
     rules_fixed: Fixed = ""  #: whether the rules of the verdicts that hold were fixed after the first rating
@@ -103,9 +99,7 @@ class Status:
     )
     on_record: int = 0  #: answers that were collected of what it has
     set_aside: int = 0  #: answers on record that it no longer has: of excluded raters, whose pairs it offers again
-    looks: pd.DataFrame = field(default_factory=lambda: looks_frame([]))  #: after blocks, so far (`looks_frame`)
     blocks: tuple[str, ...] = ()  #: of a rule by blocks: what is open now, in lines
-    asked_for: Tally | None = None  #: what the study asks of people in all, as far as that is known
     again: int = 0  #: answers of excluded raters whose pairs `publish` would offer again, for what is undecided
     to_pay: tuple[str, str] = ("", "")  #: what crowd workers wait for (`annotation.crowd.summary.to_pay`)
     to_launch: tuple[CampaignName, int] | None = None  #: a crowd to ask now (`annotation.crowd.summary.to_launch`)
@@ -121,7 +115,43 @@ class Status:
     @property
     def judged(self) -> bool:
         """Whether there are verdicts that hold."""
-        return bool(self.verdicts)
+        return bool(self.reached)
+
+    @functools.cached_property
+    def verdicts(self) -> Mapping[str, int]:
+        """How many verdicts hold, or hold so far, by decision."""
+        return Counter(verdict.decision for verdict in self.reached)
+
+    @functools.cached_property
+    def looks(self) -> pd.DataFrame:
+        """The looks after blocks, so far (`looks_frame`)."""
+        return looks_frame(self.reached)
+
+    @functools.cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """What is doubtful about what was collected and decided (`annotation.verdicts.doubts`)."""
+        return doubts_of(self.evidence, self.reached, self.evidence.signs) if self.sources else ()
+
+    @functools.cached_property
+    def unlooked(self) -> tuple[str, ...]:
+        """Signs that could not be checked, a line each."""
+        return tuple(self.evidence.unlooked)
+
+    @functools.cached_property
+    def trained(self) -> pd.DataFrame:
+        """How raters did on known pairs, which never count (`by_trained`)."""
+        return by_trained(read_trained(self.evidence))
+
+    @functools.cached_property
+    def going(self) -> Going:
+        """Agreement and pace so far."""
+        return Going.of(self.evidence, self.progress, self.stages["collected"].at or self.read_at)
+
+    @functools.cached_property
+    def asked_for(self) -> Tally | None:
+        """What the study asks of people in all, as far as that is known."""
+        known = self.stages["sample"].state != "not yet" and self.evidence.offered
+        return whole_tally(self.evidence) if known else None
 
     @property
     def begun(self) -> bool:
@@ -200,33 +230,28 @@ def read_status(
     if not evidence.offered:  # imported ratings: how many were asked for is unknown
         progress = progress.assign(wanted=progress["counting"], open=0)
     status = Status(
+        evidence=evidence,
         study=study,
         read_at=read_at,
         stages=stages,
         rules=rules,
         warnings=(),
         notes=_notes(evidence, read.pairs, flagged),
-        unlooked=tuple(evidence.unlooked),
         progress=progress,
         raters=by_rater(ratings, Workload.of(evidence), found_signs),
-        trained=by_trained(read_trained(evidence)),
         unreviewed=unreviewed(found_signs, evidence.decisions),
         mismatch=mismatched,
         rules_fixed=evidence.rules_fixed[0],
         rules_changed=bool(broken),
         lasting=lasts,
         to_look_at=tuple(dict.fromkeys(rater for verdict in reached_now for rater in verdict.review.to_look_at)),
-        verdicts=Counter(map(attrgetter("decision"), reached_now)),
+        reached=reached_now,
         undecided=tuple(undecided),
         decided=_all_decided(reached_now, evidence.blocks),
-        doubts=doubts_of(evidence, reached_now, found_signs) if len(ratings) else (),
         sources=tuple(sorted(ratings["source"].unique())),
         simulated=bool(ratings["simulated"].any()),
         languages=tuple(dict.fromkeys(chain.from_iterable(_languages(read.pairs)))),
-        looks=looks_frame(reached_now),
         blocks=_block_lines(evidence),
-        going=Going.of(evidence, progress, stages["collected"].at or read_at),
-        asked_for=whole_tally(evidence) if sampled and evidence.offered else None,
         again=again,
         to_pay=to_pay(evidence),
         to_launch=launch,
