@@ -215,6 +215,8 @@ def _one_answer(submitted: pd.DataFrame, rules: QualityLimits) -> Iterator[Sign]
 def _too_fast(submitted: pd.DataFrame, rules: QualityLimits, pairs: pd.DataFrame) -> Iterator[Sign]:
     """Pairs answered in less time than reading their texts takes at `words_a_second`."""
     timed = submitted.dropna(subset=["seconds"]).drop_duplicates("answer")
+    if timed.empty:
+        return
     # Words are counted only for raters who were too fast if each text had as many as its length allows.
     read = columns_read(pairs)
     most = np.zeros(len(pairs), np.int64)

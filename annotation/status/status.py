@@ -150,8 +150,8 @@ class Status:
     @functools.cached_property
     def asked_for(self) -> Tally | None:
         """What the study asks of people in all, as far as that is known."""
-        known = self.stages["sample"].state != "not yet" and self.evidence.offered
-        return whole_tally(self.evidence) if known else None
+        drawn = self.stages["sample"].state != "not yet"
+        return whole_tally(self.evidence) if drawn and self.evidence.offered else None
 
     @property
     def begun(self) -> bool:

@@ -6,8 +6,10 @@ order that the sample fixes, and those of its first blocks count, up to the look
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -122,7 +124,7 @@ def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
     for), `enough` (whether enough count), `could` (whether enough count, or still could) and `most` (how many count, or
     could).
     """
-    key, groups = list(SCOPES[rule.scope]), []
+    key, groups = list(SCOPES[rule.scope]), dict[Place, list[dict[Any, Any]]]()
     anew = (pairs["most"] - pairs["counting"] - pairs["asked"]).clip(lower=0)
     units = list(dict.fromkeys([*key, "transformation", "language"]))
     sums = (
@@ -130,25 +132,28 @@ def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
         .groupby(units, sort=False, observed=True)[["could", "asked", "anew", "enough"]]
         .sum()
     )
-    for names, group in sums.reset_index().astype(dict.fromkeys(units, str)).groupby(key, sort=False):
-        values = tuple(map(str, names))
-        language = values[1] if len(key) > 1 else ", ".join(sorted(group["language"].unique()))
-        could, enough = (group.groupby("transformation", sort=False)[name].sum() for name in ("could", "enough"))
-        groups.append(
-            Ahead(
-                key=values,
-                names=tuple(
-                    scoped(name, language, values[2] if len(key) > 2 else "") for name in map(str, could.index)
-                ),
-                units=tuple(group[["transformation", "language"]].itertuples(index=False, name=None)),
-                pairs=int(could.sum()),
-                fewest=int(could.min()),
-                awaited=int(group["asked"].sum()),
-                anew=int(group["anew"].sum()),
-                enough=int(enough.min()),
-            )
-        )
-    return groups
+    for row in sums.reset_index().astype(dict.fromkeys(units, str)).to_dict("records"):
+        groups.setdefault(tuple(row[name] for name in key), []).append(row)
+    return [_ahead(values, rows) for values, rows in groups.items()]
+
+
+def _ahead(values: Place, rows: Sequence[Mapping[Any, Any]]) -> Ahead:
+    """Return what a group can reach; it has a row per transformation, language and what else tells groups apart."""
+    could, enough = Counter[str](), Counter[str]()
+    for row in rows:
+        could[row["transformation"]] += int(row["could"])
+        enough[row["transformation"]] += int(row["enough"])
+    language = values[1] if len(values) > 1 else ", ".join(sorted({row["language"] for row in rows}))
+    return Ahead(
+        key=values,
+        names=tuple(scoped(name, language, values[2] if len(values) > 2 else "") for name in could),
+        units=tuple((row["transformation"], row["language"]) for row in rows),
+        pairs=could.total(),
+        fewest=min(could.values()),
+        awaited=sum(int(row["asked"]) for row in rows),
+        anew=sum(int(row["anew"]) for row in rows),
+        enough=min(enough.values()),
+    )
 
 
 def ahead_of_sample(pairs: Sequence[Pair], rule: AcceptanceSpec, raters_of: Callable[[str], int]) -> list[Ahead]:
