@@ -283,10 +283,12 @@ def rules_fixed(fixed: Sequence[RuleSet], ratings: pd.DataFrame, *, offered: boo
     rules, began = binding(fixed, first), rules_at_start(fixed, first)
     if rules is None or began is None or first is None:
         return "", ""
-    since = rules.fixed_at if changes(began.rules, rules.rules) else began.fixed_at
+    amended = bool(changes(began.rules, rules.rules))
+    since = rules.fixed_at if amended else began.fixed_at
     submitted = ratings[ratings["status"] == "submitted"]
     of_files = submitted[imported(submitted)]
-    at = f"the rules were fixed on {since:%Y-%m-%d at %H:%M} UTC"
+    at = f"the rules were fixed on {began.fixed_at:%Y-%m-%d at %H:%M} UTC"
+    at += f" and amended on {since:%Y-%m-%d at %H:%M} UTC" if amended else ""
     chosen = "the rules may have been chosen to fit the ratings"
     if first < since:
         return "late", f"{at}, after the first rating ({_bound(ratings)}{first:%Y-%m-%d, %H:%M} UTC): {chosen}"
