@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -238,9 +238,15 @@ def review_text(
     ]
     more = f"\n... and {len(low) - SHOWN} more" if len(low) > SHOWN else ""
     rated = ratings.empty or bool(ratings["value"].notna().any())  # labels have no mean
-    item, limits = study.called.item, " or ".join(f"{low:g}" for low in records.rubric.quality.each("low"))
+    item, lowest = study.called.item, defaultdict[float, list[str]](list)
+    for question, tolerance in records.rubric.quality.questions.items():
+        lowest[tolerance.low].append(question)
+    limits = " or ".join(
+        f"{low:g} ({', '.join(lowest[low])})" if len(lowest) > 1 else f"{low:g}"
+        for low in records.rubric.quality.each("low")
+    )
     to_read = [
-        f"{item.capitalize()}s to read, with a mean of {limits} or less",
+        f"{item.capitalize()}s to read, with a mean of at most {limits}",
         columns([item, study.called.judged, "question", "mean", "ratings"], pairs, empty="none") + more,
     ]
     return "\n\n".join(
