@@ -234,7 +234,8 @@ def answers(done: SideBySide) -> Iterator[str]:
     """Yield a clause for each question over all languages, or each: which system is best, and how surely."""
     over_all = (done.systems["language"] == "").any()
     frames = (frame[(frame["language"] == "") | (not over_all)] for frame in (done.systems, done.differences))
-    overall, differences = (frame.assign(question=places_of(frame)) for frame in frames)
+    shares = (frame.assign(question=frame["question"].map(_share_of)) for frame in frames)
+    overall, differences = (frame.assign(question=places_of(frame)) for frame in shares)
     for question, systems in overall.groupby("question", sort=False):
         best = systems.iloc[0]
         if best["rank"] != 1:
@@ -253,6 +254,11 @@ def answers(done: SideBySide) -> Iterator[str]:
             from_next(others, systems["system"].iloc[1], _named) + ("" if shared else " on the originals of both")
         )
         yield f"{_named(best['system'])} has the best {question} ({', '.join([*words, apart_words(others, _named)])})"
+
+
+def _share_of(question: str) -> str:
+    """Return the name of a question, or of a label in it, in a sentence."""
+    return f"share of {question}" if " in " in question else question
 
 
 def from_next(others: pd.DataFrame, name: str, named: Callable[[str], str]) -> str:
