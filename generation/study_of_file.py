@@ -82,9 +82,9 @@ class Guess:
             )
         lines.append(f"task: {self.task} ({self.reason}); language: {language}")
         if self.systems:
-            lines.append(
-                f"systems: {', '.join(f'{name} (column {heading!r})' for name, heading in self.systems.items())}"
-            )
+            where = f"values of column {self.system!r}" if self.system else "columns"
+            names = (name if name == heading else f"{name} ({heading!r})" for name, heading in self.systems.items())
+            lines.append(f"systems ({where}): {', '.join(names)}")
         used = {*self.columns.values(), self.system, *self.systems.values()}
         if unused := [repr(heading) for heading in header if heading not in used]:
             lines.append(
@@ -411,8 +411,10 @@ def _with_systems(
         outputs = [str(heading) for heading in frame if heading not in guessed.columns.values()]
         if texts_file.exists():
             raise StudyError(f"{texts_file} exists already; move it, or name another study with --name NAME")
-    elif "output" in guessed.columns and not guessed.several:
-        _refuse_second_outputs(frame, guessed.columns["text"], outputs or [guessed.columns["output"]], path)
+    else:
+        guessed = replace(guessed, system="")
+        if "output" in guessed.columns and not guessed.several:
+            _refuse_second_outputs(frame, guessed.columns["text"], outputs or [guessed.columns["output"]], path)
     if len(outputs) > 1:
         guessed = replace(guessed, systems=_systems(outputs))
     return frame, guessed, texts_file

@@ -267,7 +267,7 @@ def test_systems_are_compared_on_the_same_originals_and_raters_do_not_learn_whic
     frame.to_csv(init / "long.csv", index=False)
     run("long.csv")
     said = capsys.readouterr().out
-    assert "systems: big_model (column 'Big Model'), system_7b (column '7b')" in said
+    assert "systems (values of column 'system'): big_model ('Big Model'), system_7b ('7b')" in said
     assert "-> prompts/rubrics/long.yaml: questions to make your own" in said.replace(f"{Path.cwd()}/", "")
     with_own = Path("studies/long.yaml").read_text(encoding="utf-8").replace("# rubric: long", "rubric: long")
     (rules,) = re.findall("#   write (rules: .*)", with_own)
@@ -284,8 +284,11 @@ def test_systems_are_compared_on_the_same_originals_and_raters_do_not_learn_whic
     rubric = load_rubric(study)
     assert rubric.pool("systems") == rubric.pool("big_model") and "model" not in str(rubric.pool("systems")).lower()
     # The other form of file gives the same study; a second output of a system for a text is refused.
-    wide.to_csv(init / "wide.csv", index=False)
+    wide.assign(system="both").to_csv(init / "wide.csv", index=False)
+    capsys.readouterr()
     run("wide.csv", "--column", "output=Big Model", "--column", "output=7b")
+    said = capsys.readouterr().out
+    assert "systems (columns): big_model ('Big Model'), system_7b ('7b')" in said and "not used: 'system'" in said
     assert load_study("studies/wide.yaml").kinds.keys() == study.kinds.keys()
     pd.concat([frame, frame.head(1).assign(output="Another one.")]).to_csv(init / "twice.csv", index=False)
     with pytest.raises(DataError, match="row 26 has a second output of 'Big Model' for 'The weather"):
@@ -369,7 +372,7 @@ def test_systems_have_names_that_can_be_read_and_are_told_apart(init: Path, caps
     assert list(study.kinds) == names and study.raters.people is None
     assert [study.transforming[name].title for name in names] == systems
     assert [display(name) for name in names] == systems  # in tables and pages as the file writes them
-    assert "system_2 (column '模型'), system_3 (column 'Модель')" in capsys.readouterr().out
+    assert "system_2 ('模型'), system_3 ('Модель')" in capsys.readouterr().out
 
 
 def test_the_column_of_languages_is_used_checked_and_read_in_any_usual_form(
