@@ -242,12 +242,14 @@ def _wait(status: Status) -> NextStep | None:
         return NextStep(status.command("publish"), more)
     if status.opens:
         return NextStep(status.command("publish"), "opens the next block to raters")
-    missing = sum(group.awaited for group in status.undecided if not group.lacks(status.study))
+    missing = sum(
+        group.awaited + group.anew * _from_files(status) for group in status.undecided if not group.lacks(status.study)
+    )
     if not missing or (status.simulated and status.nobody_left and status.enough):
         return None
     once = not status.study.raters.blocks and status.stages["verdicts"].state == "not yet"
     after = _after(status)
-    rest = after.command if after else "nothing is left to do"
+    rest = after.command if after else (next(_last(status), NextStep("")).command or _nothing(status))
     end = f"; when no more will come{', and only once' if once else ''}: {rest}"
     if status.nobody_left:
         return _find(status, f"{count(missing, 'answer')} to come, which no present rater can give", end)
@@ -257,14 +259,18 @@ def _wait(status: Status) -> NextStep | None:
 
 def collecting(status: Status) -> str:
     """Return the command that collects the study's answers."""
-    from_files = status.sources and ARGILLA not in status.sources and not ledgers(status.study.scratch / LEDGER)
     last = status.manifest.get("stages", {}).get("collect", {}).get("settings") or {}
     words = [word for name, value in last.items() if value for word in (f"--{name}", value)]
     return (
         f"{status.command('collect')} {shlex.join(words) or '--csv FILE --columns MAPPING'}"
-        if from_files
+        if _from_files(status)
         else (status.command("collect"))
     )
+
+
+def _from_files(status: Status) -> bool:
+    """Return whether answers come from files alone, so that nothing offers a pair to others but a further file."""
+    return bool(status.sources) and ARGILLA not in status.sources and not ledgers(status.study.scratch / LEDGER)
 
 
 def _review(status: Status) -> NextStep:
@@ -308,14 +314,24 @@ def _missing(status: Status) -> int:
 
 
 def _nothing(status: Status) -> str:
-    """Return why nothing is left to do."""
-    if status.judged and not status.decided:
+    """Return that the study is finished, how, and where its results are."""
+    study, words = status.study, ["the study is finished"]
+    if status.judged and status.decided:
+        missing = _missing(status)
+        unused = f" ({count(missing, 'answer')} that the study asks for would change nothing)" if missing else ""
+        words = [f"{words[0]}: all is decided{unused}"]
+    elif status.judged:
         names = [name for group in status.undecided for name in group.names]
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        return f"nothing to wait for: no further answer can decide {', '.join(names[:_NAMED])}{more}"
-    missing = _missing(status)
-    unused = f" ({count(missing, 'answer')} that the study asks for would change nothing)" if missing else ""
-    return f"nothing else is left to do{': all is decided' if status.judged else ''}{unused}"
+        undecided = f"{', '.join(names[:_NAMED])}{more}"
+        words = [f"{words[0]}: its answers leave {undecided} undecided"]
+    if "report" in status.stages and status.stages["report"].state == "done":
+        folder = study.folder / "report"
+        latex = " and LaTeX" if any(folder.glob("*.tex")) else ""
+        words.append(f"read {folder / 'index.html'}, with its tables as CSV{latex} beside it")
+    if status.sources and "export" not in study.judging.refusals:
+        words.append(f"share the ratings by {status.command('export')}")
+    return "; ".join(words)
 
 
 def _after(status: Status) -> NextStep | None:

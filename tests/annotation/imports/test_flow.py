@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric, placeholder_lines
 from annotation.imports.columns import ROLES
 from annotation.server import Home
+from annotation.status.next_step import next_step
 from annotation.status.status import read_status
+from annotation.verdicts.counted import Ahead
 from annotation.verdicts.evidence import Evidence
 from generation.production import read_transformed
 from plumbline.errors import DataError
@@ -68,6 +71,14 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
     assert {verdict.rules_fixed for verdict in concluded(place.study).verdicts} == {"late"}
     assert place.run("ratings-report", *STUDY).status == 0
     assert place.run("export", *STUDY).status == 0
+    found = replace(read_status(Evidence(place.study), datetime.now(UTC)), to_look_at=(), unreviewed=())
+    for anew, command in ((0, "sheet"), (1, "collect")):  # another rater's answer for an excluded one's could decide
+        group = Ahead(("neural",), ("neural (en)",), (("neural", "en"),), 24, 24, awaited=0, anew=anew, enough=24)
+        assert next_step(replace(found, decided=False, undecided=(group,))).command.split()[1] == command
+    vars(found)["pages"] = {name: replace(page, state="done") for name, page in found.pages.items()}
+    end = next_step(found)
+    assert not end.command
+    assert all(name in end.words for name in (str(place.study.folder / "report" / "index.html"), "LaTeX", " export "))
 
 
 def test_raters_whom_no_file_names_stay_unknown_in_every_count(place: Workplace) -> None:
