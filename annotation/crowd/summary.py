@@ -5,6 +5,7 @@ No worker's id leaves it. The platform is not queried: the summary is as recent 
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import Counter
@@ -59,8 +60,9 @@ class CrowdSummary:
     rewards: int  #: rewards approved
     bonuses: int  #: bonuses paid
     unsettled: int  #: calls whose effect is not known yet
-    hourly: float  #: median dollars an hour of a submission, bonuses included; NaN before there is one
-    minutes: float  #: of the median submission; NaN before there is one
+    hourly: float  #: median of the submissions' dollars an hour, bonuses included; NaN before there is one
+    hourly_in_all: float  #: all their pay over all their time, in dollars an hour; NaN before there is one
+    minutes: float  #: median of the submissions' times; NaN before there is one
     off_rules: int  #: rejections that follow no rule fixed before the first rating
 
     @classmethod
@@ -80,7 +82,7 @@ class CrowdSummary:
         pilots = {batch.offer.batch.batch_id for batch in batches if batch.offer.batch.pilot}
         posted = {operation.subject for operation in ledger.operations("post", state="done")}
         payments, spent_on = ledger.payments(), ledger.spent_on()
-        wage, seconds = _typical({work: reward + bonus for work, (reward, bonus) in payments.items()})
+        wage, in_all, seconds = _typical({work: reward + bonus for work, (reward, bonus) in payments.items()})
         counts = ledger.campaign.counts  # a test costs nothing
         return cls(
             platform=ledger.campaign.platform,
@@ -103,6 +105,7 @@ class CrowdSummary:
             bonuses=sum(bonus for _, bonus in payments.values()),
             unsettled=len(ledger.operations(state="intended")),
             hourly=wage,
+            hourly_in_all=in_all,
             minutes=seconds / 60,
             off_rules=sum(review.decision == "reject" and not on_rules(review) for review in ledger.judgements()),
         )
@@ -196,13 +199,17 @@ def _bonuses_to_come(ledger: Ledger, places: Collection[BatchPlaces], spec: Crow
     return total
 
 
-def _typical(payments: Mapping[Submission, int]) -> tuple[float, float]:
-    """Return dollars an hour and seconds of the median submission; NaN if no time is known. `payments` are in cents."""
-    timed = [(pay.hourly(cents, work.seconds), work.seconds) for work, cents in payments.items() if work.seconds > 0]
+def _typical(payments: Mapping[Submission, int]) -> tuple[float, float, float]:
+    """Return the median dollars an hour, those of all pay over all time, and the median seconds; NaN without a time.
+
+    `payments` are in cents.
+    """
+    timed = [(cents, work.seconds) for work, cents in payments.items() if work.seconds > 0]
     if not timed:
-        return math.nan, math.nan
-    wages, times = zip(*timed, strict=True)
-    return statistics.median(wages), statistics.median(times)
+        return math.nan, math.nan, math.nan
+    paid, times = zip(*timed, strict=True)
+    wages = statistics.median(itertools.starmap(pay.hourly, timed))
+    return wages, pay.hourly(sum(paid), sum(times)), statistics.median(times)
 
 
 def summary_text(summary: CrowdSummary) -> str:
@@ -220,7 +227,8 @@ def summary_text(summary: CrowdSummary) -> str:
     ]
     if not math.isnan(summary.hourly):
         lines.append(
-            f"pay: {summary.minutes:.0f} min for the median submission, ${summary.hourly:.2f} an hour, bonuses included"
+            f"pay, bonuses included: ${summary.hourly_in_all:.2f} an hour over all submissions together; the median of"
+            f" their times is {summary.minutes:.0f} min, and that of their pay ${summary.hourly:.2f} an hour"
         )
     if summary.unsettled:
         lines.append(

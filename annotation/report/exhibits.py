@@ -400,6 +400,7 @@ def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
             "Spent or reserved": pay.dollars(campaign.spent),
             "Median minutes": _number(campaign.minutes, "{:.0f}"),
             "Median hourly pay": _number(campaign.hourly, "${:.2f}"),
+            "Hourly pay of all": _number(campaign.hourly_in_all, "${:.2f}"),
         }
         for campaign in material.crowd
     ]

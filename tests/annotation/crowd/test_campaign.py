@@ -107,6 +107,7 @@ def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: M
     assert (told.posted, told.states, told.rewards, told.bonuses) == (3, {"approved": 6}, 720, 840)
     assert told.spent == 6 * (UNIT + 140 + 28) == site.balance - site.available  # 28 cents: 20% of the bonus
     assert told.hourly == pytest.approx(pay.hourly(260, 180) / 2 + pay.hourly(260, 600) / 2)
+    assert told.hourly_in_all == pytest.approx(pay.hourly(6 * 260, 3 * (180 + 600))) != told.hourly
     text = summary_text(told)
     assert all(line.startswith("[live mturk]") for line in text.splitlines())
     assert "batches offered: 3 of 3; all together: 6 places for workers\n" in text

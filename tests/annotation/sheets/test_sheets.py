@@ -283,13 +283,13 @@ def test_pay_recruitment_and_consent_of_a_live_crowd_are_on_record(variant: Call
             platform=platform, mode=mode, batches=2, pilots=0, posted=2, posted_pilots=0, places=6,
             states={"approved": 6}, pilot_states={}, unreadable=0, planned=900, fees=300, spent=900,
             spent_on={"post": 900}, bonuses_to_come=0, places_to_come=0, rewards=600, bonuses=0, unsettled=0,
-            hourly=24.5, minutes=12.0, off_rules=0,
+            hourly=26.0, hourly_in_all=24.5, minutes=12.0, off_rules=0,
         )  # fmt: skip
         rated = small(study).counting.assign(source=platform)
         return dataclasses.replace(small(study), ratings=rated, counting=rated, crowd=[summary])
 
     answers = answers_of(live("prolific", "live"))
-    assert answers["payment"].by == "records" and "was paid $24.50 an hour" in answers["payment"].text
+    assert answers["payment"].by == "records" and "paid $24.50 an hour" in answers["payment"].text
     assert "By Prolific, among workers with more than 95% of their tasks approved" in answers["recruitment"].text
     assert answers["consent"].text.endswith("You may stop at any time.")
     heds = heds_of(live("prolific", "live"))
