@@ -24,6 +24,7 @@ from plumbline.words import count
 MOST_RATED = 10  # the highest point of a rating on Argilla's page
 #: Fields of a summary that have agreement, and what tables call them.
 COEFFICIENTS = {"ac2": "AC2", "alpha": "alpha", "kappa": "kappa", "raw": "raw agreement"}
+_USUAL_RANGE = 4  # of the scale from 1 to 5, in whose points simulated raters err
 _STEPS = 100  # of a slider on a scale without points
 _MOST_LISTED = 11  # points that a sheet lists
 
@@ -184,7 +185,8 @@ class RatingQuestion(Question, kind="rating"):
     def simulated(self, rater: SimulatedRater, truth: float | None, noise: Floats) -> Value:
         if truth is None:
             return None
-        felt = int(np.clip(round(truth + rater.bias + noise[0]), self.scale[0], self.scale[-1]))
+        error = (rater.bias + noise[0]) * (self.scale[-1] - self.scale[0]) / _USUAL_RANGE
+        felt = int(np.clip(round(truth + error), self.scale[0], self.scale[-1]))
         return min((abs(point - felt), point) for point in self.scale)[1]
 
 

@@ -51,7 +51,10 @@ class SampleSpec(StudyPart):
 
 
 class SimulatedRater(StudyPart):
-    """A simulated rater: the author's own rating, plus this bias, plus normal noise, rounded to the scale."""
+    """A simulated rater: the author's own rating, plus this bias, plus normal noise, rounded to the scale.
+
+    Both are points of a scale from 1 to 5; on a longer or shorter one they are in proportion to its range.
+    """
 
     name: Name = Field(description="its name in records, after `simulated-`")
     bias: float = Field(default=0.0, ge=-1000, le=1000, description="points added to the right answer")

@@ -60,7 +60,10 @@ def test_a_kind_of_one_file_is_asked_read_and_judged(
     assert answer.values["errors"] == 3
     with pytest.raises(DataError, match="21 is not on the scale 0 to 20"):
         sheet.answers(others | {"p.errors": "21"}, ["p"], "2026-01-01T00:00:00+00:00")
-    felt = [simulated_answer(1, SimulatedRater(name="a"), f"p{i}", {"errors": 1.0}, asked)["errors"] for i in range(20)]
+    felt = [
+        simulated_answer(1, SimulatedRater(name="a", noise=0.1), f"p{i}", {"errors": 1.0}, asked)["errors"]
+        for i in range(20)
+    ]
     rows = [{"pair_id": f"p{i}", "rater_id": "a", "question": "errors", "value": value} for i, value in enumerate(felt)]
     design = Design.of(study, asked)
     summary = summarise(pd.DataFrame(rows), "errors", design, 1)

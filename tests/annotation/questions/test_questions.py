@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from annotation.campaign.rubric import load_rubric
 from annotation.questions.ranking import RankingQuestion, ranked, ranks_of
+from annotation.questions.rating import RatingQuestion
 from annotation.statistics.summaries import Design
 from plumbline.errors import StudyError
+from plumbline.study.campaign import SimulatedRater
 from tests.annotation.campaigns import Make
 from tests.annotation.kinds import BETTER, EFFORT, NATURAL, RULES, ask, rubric
 from tests.annotation.kinds import ORDER as ORDER_
@@ -130,3 +133,14 @@ def test_a_scale_of_each_question_needs_rules(monkeypatch: pytest.MonkeyPatch, t
         match="question 'effort' has its own scale or counts fewer points as better, so one threshold cannot judge it",
     ):
         load_rubric(variant(rubric="kinds", acceptance={"threshold": 1.0}))
+
+
+def test_simulated_raters_err_in_proportion_to_the_scale() -> None:
+    """A point of the scale from 1 to 5 is a quarter of any scale's range."""
+    rater, drawn = SimulatedRater(name="a", bias=0.2, noise=0.6), np.random.default_rng(1).normal(0, 0.6, (400, 2))
+    for scale in ((1, 2, 3, 4, 5), tuple(range(1, 8)), tuple(range(101))):
+        low, high = scale[0], scale[-1]
+        question = RatingQuestion.of("q", scale, (), required=None, pools=())
+        felt = [question.simulated(rater, (low + high) / 2, noise) for noise in drawn]
+        share = (np.array(felt, dtype=float) - low) / (high - low)
+        assert share.mean() == pytest.approx(0.55, abs=0.03) and share.std() == pytest.approx(0.15, abs=0.03)
