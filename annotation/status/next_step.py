@@ -182,9 +182,7 @@ def _rate(status: Status) -> NextStep | None:
         return step
     if status.stages["collected"].state != "done":
         return _first(status)
-    if status.decided and status.stages["verdicts"].state == "done":
-        return None
-    if status.to_look_at or (status.unreviewed and status.stages["verdicts"].state != "done"):
+    if status.to_look_at or status.unreviewed:
         return _review(status)
     return None if status.decided else _wait(status)
 
@@ -288,8 +286,6 @@ def _judge(status: Status) -> NextStep:
         missing, launch = _missing(status), _ask_crowd(status)
         words = f"or first, for {count(missing, 'answer')} still open: {launch.command}" if missing and launch else ""
         return replace(step, words=words)
-    if status.unreviewed:
-        return _review(status)
     return next(_last(status), None) or NextStep("", _nothing(status))
 
 
