@@ -107,13 +107,17 @@ class Link:
     until: str  #: the last day, YYYY-MM-DD
 
 
-def new_link(connection: Connection, name: str) -> Link:
-    """Make a link for an annotator; the one before ends, with the sessions that it opened. Raises as `add`."""
+def new_link(connection: Connection, name: str, *, again: bool = False) -> Link | None:
+    """Make a link for an annotator; None if one stays that was made before. Raises as `add`.
+
+    With `again` that one ends, with the sessions that it opened.
+    """
     refuse_without_links(connection)
     user = account_of(connection, name)
     if user["role"] != "annotator":
         raise StudyError(f"user {name!r}: has the role {user['role']}; only annotators can have a link")
-    return Link(**call(connection, "POST", f"users/{user['id']}/link"))
+    link = Link(**call(connection, "POST", f"users/{user['id']}/link?again={again}"))
+    return link if link.token else None
 
 
 def revoke_link(connection: Connection, name: str) -> bool:

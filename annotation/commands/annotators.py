@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from cyclopts import Parameter
@@ -17,7 +17,8 @@ from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators, names_at
 from annotation.argilla.client import attach, reach
 from annotation.argilla.publish import has_rating_page
-from annotation.campaign.records import CampaignRecords
+from annotation.campaign.counting import asked_again
+from annotation.campaign.records import PAIRS, CampaignRecords
 from annotation.crowd.pay import assumed_hours
 from annotation.crowd.tally import counted
 from annotation.options import Address, CampaignOptions, Hidden, HomeOptions
@@ -28,11 +29,14 @@ from annotation.questions.wordings import packaged, words_in
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server.home import is_locked, write_private
 from annotation.server.plugin.plumbline_argilla.rate import LINK, WORK
+from annotation.status.progress import Workload
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import rubric_to_ask
 from plumbline.cli import Local, Named, StudyOptions, columns
 from plumbline.errors import StudyError
 from plumbline.languages import display_name, language_code, language_name
 from plumbline.manifest import stage
+from plumbline.records import Pair
 from plumbline.study import Study, load_study
 from plumbline.study.crowd import PaySpec
 from plumbline.words import count
@@ -56,20 +60,23 @@ def invite(
     names: Sequence[str],
     address: str = "",
     *,
-    links: bool = False,
+    links: Literal["", "missing", "all"] = "",
 ) -> Iterator[Letter]:
     """Create missing accounts, admit them, and return an invitation to each of `names`.
 
-    `names` default to the study's `raters.people`, `address` to the server's own. A letter has a new link (`links`),
-    made when the letter is asked for, since it ends the one before; or name and password, but no password that this
-    machine does not know (of an account on another Argilla). Nobody who reads none of the study's languages gets one.
+    `names` default to the study's `raters.people`, `address` to the server's own. A letter has a new link, made
+    when the letter is asked for (`links`: of those who have none, or of all, whose old ones end); or name and password,
+    but no password that this machine does not know (of an account on another Argilla). Who reads none of the study's
+    languages, or keeps a link, gets none, and a line says so.
     Raises StudyError if nobody is named, for a person whom the study does not name, for an invalid name, and for links
     of another Argilla.
     """
     invited = people_to_invite(study, names)
     if links:
         accounts.refuse_without_links(connection)
-    work = _work(CampaignRecords(study), ours=has_rating_page(connection))  # refused before accounts are made
+    evidence = Evidence(study).read_all()
+    evidence.need(PAIRS)  # refused before accounts are made
+    open_to = _open_pairs(evidence)
     passwords = accounts.add(connection, home, invited)
     reads = accounts.languages(connection, home)
     settings: dict[str, int] = {}
@@ -84,10 +91,16 @@ def invite(
     def letters() -> Iterator[Letter]:
         for name in invited:
             codes = reads.get(name, ())
-            if queues := [in_queue for queue, in_queue in work.items() if not codes or queue.languages <= set(codes)]:
-                link = accounts.new_link(connection, name) if links else None
-                text = _text(study, entry, link or (name, passwords[name] or ""), codes, queues)
-                yield Letter(name, pseudonyms[name], text)
+            if codes and not any(queue.languages <= set(codes) for queue in queues_of(evidence.shown)):
+                print(f"no letter to {name}, who reads none of the study's languages", file=sys.stderr)
+                continue
+            link = accounts.new_link(connection, name, again=links == "all") if links else None
+            if links and link is None:
+                print(f"no letter to {name}, who has a link; --again makes another and ends that one", file=sys.stderr)
+                continue
+            work = _work(evidence, open_to(pseudonyms[name]), codes, ours=has_rating_page(connection))
+            text = _text(study, entry, link or (name, passwords[name] or ""), codes, work)
+            yield Letter(name, pseudonyms[name], text)
 
     return letters()
 
@@ -108,14 +121,32 @@ def entrance(address: str, *, has_page: bool) -> str:
     return f"{address.rstrip('/')}{WORK}" if has_page and address else address
 
 
-def _work(records: CampaignRecords, *, ours: bool) -> dict[Queue, tuple[str, int, float]]:
-    """Return each dataset's name for raters, its number of items, and the hours for all of them.
+def _open_pairs(evidence: Evidence) -> Callable[[str], list[Pair]]:
+    """Return what gives the pairs, controls and repeats that are open to a rater, by pseudonym."""
+    ratings = evidence.collected.known
+    answers = ratings[["pair_id", "rater_id", "status"]].assign(again=asked_again(ratings))
+    answers = answers.drop_duplicates(["pair_id", "rater_id"])
+    complete = set(Workload.of(evidence).complete(answers))
+    answered = answers[answers["status"] != "draft"]
 
+    def open_to(rater: str) -> list[Pair]:
+        done = complete | set(answered.loc[answered["rater_id"] == rater, "pair_id"])
+        return [pair for pair in evidence.shown if pair.pair_id not in done]
+
+    return open_to
+
+
+def _work(
+    records: CampaignRecords, pairs: Sequence[Pair], codes: Collection[str], *, ours: bool
+) -> list[tuple[str, int, float]]:
+    """Return the name for raters of each dataset of these pairs, its number of items, and their hours.
+
+    Only datasets in the languages `codes` are listed, or all if there are none.
     Hours are at the seconds that a crowd is paid for. First those that raters learn on.
     """
     study = records.study
     spec = study.crowd.pay if study.crowd is not None else PaySpec()
-    queues = queues_of(records.shown)
+    queues = queues_of(pairs)
     read = {queue.languages for queue in queues}
     rubric = rubric_to_ask(records)[0]
     by_training_queue = by_queue(read_items(study, rubric))
@@ -128,13 +159,14 @@ def _work(records: CampaignRecords, *, ours: bool) -> dict[Queue, tuple[str, int
         language = queue_rubric.language_for(queue.language, queue.output_language)
         return named(queue_rubric, queue, language) if ours else queue.dataset(study.name)
 
-    staying = [pair for pair in records.shown if pair.pair_id not in records.withdrawn]
-    tally = counted(study, records.rubric, staying, to_crowd=False)
+    together = {pair.pair_id: 0 for pair in pairs}  # whichever blocks are open
+    tally = counted(study, records.rubric, pairs, to_crowd=False, blocks=together)
     work = {
         queue: (called(queue), len(pairs), assumed_hours([pair.transformation for pair in pairs], spec))
         for queue, pairs in training.items()
     }
-    return work | {queue: (called(queue), tally.of({queue}).shown, tally.of({queue}).each) for queue in queues}
+    work |= {queue: (called(queue), tally.of({queue}).shown, tally.of({queue}).each) for queue in queues}
+    return [in_queue for queue, in_queue in work.items() if not codes or queue.languages <= set(codes)]
 
 
 def _text(
@@ -160,7 +192,7 @@ def _text(
         rows.append((words["languages"], ", ".join(display_name(code, code_of_words) for code in codes)))
     lines = [words["title"].format(study=study.name), *filter(None, [study.description]), ""]
     lines += [f"{label}: {value}" for label, value in rows]
-    lines += ["", f"{words['work']}:"]
+    lines += ["", f"{words['work']}:"] if queues else []
     for dataset, number, hours in queues:
         lines.append("- " + words["dataset"].format(dataset=dataset, pairs=number, minutes=math.ceil(60 * hours)))
     contact = study.raters.contact
@@ -237,23 +269,26 @@ def invite_users(
     to: Annotated[Local | None, Parameter(metavar="DIR")] = None,
     address: Address = "",
     links: bool = False,
+    again: bool = False,
 ) -> StudyOptions:
     """Create accounts for a study's people, and write an invitation for each.
 
     Example: plumbline users invite --study studies/mine.yaml --to invitations
-    With a new link for each instead of a password: plumbline users invite --study studies/mine.yaml --links
+    With links in place of passwords: plumbline users invite --study studies/mine.yaml --links
 
     Args:
         names: People to invite (default: the study's raters.people).
         options: The study and the server.
         to: Write a file for each person instead of printing.
         address: The address that people open (default: the server's own).
-        links: Write a new link for each instead of a password. It works in one browser for 30 days; one made before
-            ends.
+        links: Write a link instead of a password for each who has none. It works in one browser for 30 days.
+        again: End the links that they have, and write new ones.
     """
     study, home = options.load(), options.home
     with reach(home) as connection:
-        hand_out(invite(study, connection, home, names, address, links=links), to)
+        hand_out(
+            invite(study, connection, home, names, address, links="all" if again else "missing" if links else ""), to
+        )
     if not address and connection.home is not None and not is_locked(home):
         serve = "plumbline serve"
         print(f"the server at {connection.url} stopped with this command; start one that keeps running (`{serve}`)"

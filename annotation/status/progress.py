@@ -72,10 +72,7 @@ class Workload:
 
     def left(self, answers: pd.DataFrame) -> dict[str, Counter[str]]:
         """Return how many pairs that want answers each member neither answered nor discarded, by dataset."""
-        got = answers.loc[(answers["status"] == "submitted") & ~answers["again"], "pair_id"].value_counts()
-        wanted = [self.fewer.get(self.datasets.get(pair_id, ""), self.per_pair) for pair_id in got.index]
-        complete = [*got.index[got >= wanted], *(pair_id for pair_id in self.withdrawn if pair_id in self.datasets)]
-        complete = list(dict.fromkeys(complete))
+        complete = self.complete(answers)
         number = Counter(self.datasets.values())
         number.subtract(self.datasets[pair] for pair in complete)
         answered = answers[(answers["status"] != "draft") & ~answers["pair_id"].isin(complete)]
@@ -84,6 +81,13 @@ class Workload:
         for member in self.members:
             open_pairs[member.rater_id][member.dataset] = number[member.dataset] - done[member.rater_id, member.dataset]
         return open_pairs
+
+    def complete(self, answers: pd.DataFrame) -> list[str]:
+        """Return the pairs that want no answer now: they have enough, were withdrawn, or their block is not open."""
+        got = answers.loc[(answers["status"] == "submitted") & ~answers["again"], "pair_id"].value_counts()
+        wanted = [self.fewer.get(self.datasets.get(pair_id, ""), self.per_pair) for pair_id in got.index]
+        complete = [*got.index[got >= wanted], *(pair_id for pair_id in self.withdrawn if pair_id in self.datasets)]
+        return list(dict.fromkeys(complete))
 
 
 def by_transformation(pairs: pd.DataFrame) -> pd.DataFrame:

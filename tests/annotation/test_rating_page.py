@@ -462,7 +462,7 @@ def test_a_rater_who_is_taken_out_is_told_and_keeps_what_was_stored(
 def letter(argilla: Argilla, home: server.Home, study: Study, user: server.User) -> str:
     """A new link, out of the only letter, which has no password."""
     assert argilla.connection is not None
-    (sent,) = invite(study, argilla.connection, home, [user.username], links=True)
+    (sent,) = invite(study, argilla.connection, home, [user.username], links="all")
     assert user.password not in sent.text and user.password not in repr(sent)
     (link,) = re.findall(rf"http\S+{LINK}#\S+", sent.text)
     return str(link)

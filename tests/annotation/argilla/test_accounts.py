@@ -124,8 +124,10 @@ def test_a_session_that_a_link_opened_ends_with_the_role_that_it_gave_and_with_t
         def status(session: str) -> int:
             return browser.get("/api/v1/me", headers={"Authorization": f"Bearer {session}"}).status_code
 
-        session = enter(accounts.new_link(reached, "rising").token).json()["access_token"]
-        assert status(session) == 200
+        link = accounts.new_link(reached, "rising")
+        assert link is not None
+        session = enter(link.token).json()["access_token"]
+        assert accounts.new_link(reached, "rising") is None and status(session) == 200
         for role in ("owner", "admin"):
             argilla.request("PATCH", f"/users/{user['id']}", json={"role": role})
             assert status(session) == 401 and enter().status_code == 410
@@ -136,6 +138,11 @@ def test_a_session_that_a_link_opened_ends_with_the_role_that_it_gave_and_with_t
         assert accounts.revoke_link(reached, "rising") and not accounts.revoke_link(reached, "rising")
         argilla.request("PATCH", f"/users/{user['id']}", json={"role": "annotator"})
         assert status(session) == 401 and enter().status_code == 410
+        link = accounts.new_link(reached, "rising")
+        assert link is not None
+        session = enter(link.token).json()["access_token"]
+        assert status(session) == 200 and accounts.new_link(reached, "rising", again=True) is not None
+        assert status(session) == 401
 
 
 def test_a_server_that_is_silent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

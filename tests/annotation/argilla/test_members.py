@@ -100,7 +100,7 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
     assert run("review", "--exclude", "ottokar", "--reason", "asked to be left out").startswith("naming: rater-")
     assert re.search(r"rater-[0-9a-f]{8} ottokar +excluded", run("review"))
     assert re.search(r"ottokar .* rater-[0-9a-f]{8} +yes\n", run("users", "list"))
-    assert "- Paraphrasing, English (items: 4, minutes: about " in run("users", "invite", "ottokar")
+    assert "- Paraphrasing, English (items: 3, minutes: about " in run("users", "invite", "ottokar")
     run("accept")
     run("ratings-report")
     for file in study.folder.rglob("*"):

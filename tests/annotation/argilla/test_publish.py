@@ -168,7 +168,7 @@ def test_links_are_made_letter_by_letter_so_that_a_run_that_is_cut_off_ends_none
     assert connection is not None
 
     def cut_off() -> Iterator[Letter]:
-        yield next(iter(invite(study, connection, home, people, links=True)))
+        yield next(iter(invite(study, connection, home, people, links="missing")))
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -176,7 +176,7 @@ def test_a_rater_with_a_link_stays_under_the_path(
 ) -> None:
     assert argilla.connection is not None and argilla.connection.home is not None
     name = f"{way.split(maxsplit=1)[0]}-link"
-    (letter,) = invite(study, argilla.connection, argilla.connection.home, [name], url, links=True)
+    (letter,) = invite(study, argilla.connection, argilla.connection.home, [name], url, links="missing")
     (link,) = re.findall(rf"http\S+{LINK}#\S+", letter.text)
     page.goto(link)
     page.get_by_role("button", name="Go on").click()

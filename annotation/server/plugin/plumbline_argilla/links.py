@@ -3,7 +3,8 @@
     GET    LINK                      the page that a link opens; it hands the browser its cookie
     POST   LINK                      Argilla's session, for the token in the form or, later, in the browser's cookie
     DELETE LINK                      signs out: the cookie forgets the token
-    POST   /api/v1/users/<id>/link   a new link's token, for owners; the one before ends, with its sessions
+    POST   /api/v1/users/<id>/link   a new link's token, for owners; none if there is one, which `again` ends with its
+                                     sessions
     DELETE /api/v1/users/<id>/link   ends it
 
 A token stands behind the # of its link, which browsers send to no server and tell no other page, and then in a form's
@@ -119,20 +120,24 @@ class Links:
             self._hand_cookie(reply, request, secret, "")
         return reply
 
-    async def make(self, user: Account) -> dict[str, str]:
-        """Return the token of an annotator's new link, and the day on which it ends."""
+    async def make(self, user: Account, *, again: bool = False) -> dict[str, str]:
+        """Return the token of an annotator's new link, and the day on which it ends; empty if an earlier one stays."""
         if not user.is_annotator or user.username.startswith(WORKER):
             raise UnprocessableEntityError("only annotators' accounts can have a link")
+        if self._has_link(user) and not again:
+            return {"token": "", "until": ""}
         token = self._seal.close("link", str(user.id), seconds=SECONDS)
         self._book.renew(*self._opened_token(token))
         return {"token": token, "until": f"{datetime.now(UTC) + timedelta(days=DAYS):%Y-%m-%d}"}
 
     async def revoke(self, user: Account) -> dict[str, bool]:
         """End an account's link, which would open again if it became an annotator's; return whether there was one."""
-        found = self._file.exists() and bool((self._book.link(str(user.id)) or ("",))[0])
-        if found:
+        if found := self._has_link(user):
             self._book.renew(str(user.id), "")
         return {"ended": found}
+
+    def _has_link(self, user: User) -> bool:
+        return self._file.exists() and bool((self._book.link(str(user.id)) or ("",))[0])
 
     def _opened_token(self, token: str) -> tuple[str, str]:
         """Return a token's account and number, empty for one that is not ours or too old."""
