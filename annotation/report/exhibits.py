@@ -338,9 +338,8 @@ def _shares(task: HumanTask, summaries: Sequence[Summary]) -> Iterator[Share]:
 def reliability_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return a row for each question and statistic of reliability."""
     frame = reliability_table(material.counting, material.questions)
-    return _printed(
-        "reliability", "Reliability of ratings, with 95% intervals for normal ratings", frame, ["question", "statistic"]
-    )
+    caption = "Reliability of ratings, with 95% intervals for normal ratings"
+    return _printed("reliability", caption, frame, ["question", "statistic"], material.study.called.item)
 
 
 def truth_exhibit(material: CampaignMaterial) -> Exhibit:
@@ -350,13 +349,14 @@ def truth_exhibit(material: CampaignMaterial) -> Exhibit:
     answers = pd.concat([material.counting, controls[stay]])
     frame = truth_table(answers, material.rubric.asked(), material.right)
     caption = "Accuracy on items with a known right label, with 95% intervals"
-    return _printed("truth", caption, frame, ["question", "method", "statistic"])
+    return _printed("truth", caption, frame, ["question", "method", "statistic"], material.study.called.item)
 
 
-def _printed(name: str, caption: str, frame: pd.DataFrame, columns: list[str]) -> Exhibit:
+def _printed(name: str, caption: str, frame: pd.DataFrame, columns: list[str], item: str) -> Exhibit:
     printed = frame[columns].rename(columns=str.capitalize)
     printed["Value [95%]"] = list(map(interval_of, frame.to_dict("records")))
-    return Exhibit(name, caption, frame, printed.assign(**{"n": frame["n"].map(str), "Why missing": frame["reason"]}))
+    printed = printed.assign(**{"n": frame["n"].map(str), "Why missing": frame["reason"]})
+    return Exhibit(name, f"{caption}; n counts {item}s", frame, printed)
 
 
 def asked_exhibit(tally: Tally) -> Exhibit:

@@ -135,7 +135,7 @@ OUTLINE = {
     "Raters": ("of_raters", "asked", "raters", "training", "no_signs", "signs", "unlooked"),
     "Decisions and exclusions": ("of_decisions", "decisions", "exclusions"),
     "Crowd work": ("crowd_campaigns",),
-    "Rules": ("fixed", "in_force", "unchanged", "amendments", "rules", "wording"),
+    "Rules": ("fixed", "unchanged", "amendments", "rules", "wording"),
     "This report": ("description", "about", "privacy"),
 }
 _OPEN = {"What is doubtful", "What was decided", "Side by side", "Examples", "What people answered"}
@@ -263,7 +263,6 @@ def page_facts(material: CampaignMaterial, tables: Collection[str]) -> dict[str,
         "rated": bool(material.groups),
         "unlooked": material.unlooked,
         "fixed": fixed_text(material.rules, material.every) if holds else "",
-        "in_force": stamp(holds.fixed_at) if holds and holds.reason else "",
     }
 
 

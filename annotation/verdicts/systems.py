@@ -325,7 +325,8 @@ def systems_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
         "Letters": "group",
     }
     notes = [
-        "means are over the originals that all have ratings for; those that share a letter are not told apart",
+        "means are over the originals that all have ratings for, each counted once (a verdict's mean counts each rating"
+        " once); those that share a letter are not told apart",
         *_lower_note(done),
         *([_UNEQUAL] if _unequal(done) else []),
         *reasons(places_of(done.systems), done.systems["reason"]),

@@ -192,7 +192,8 @@ def labels_exhibit(groups: Sequence[Group], called: ItemNames = PAIRS) -> Exhibi
         }
         for row in full.to_dict("records")
     )
-    caption = f"Labels, rankings and texts: shares, ranks and agreement, with 95% intervals over {called.item}s"
+    over = f"with 95% intervals over {called.item}s; n counts answers"
+    caption = f"Labels, rankings and texts: shares, ranks and agreement, {over}"
     return Exhibit("labels", caption, full, printed)
 
 
