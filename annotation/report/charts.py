@@ -99,10 +99,8 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
         return placed
 
     row = alt.Y("name:N", sort=list(rows["name"]), title=None)
-    axis_names = Axes.of(means).shown
-    axes = alt.Scale(domain=[display(axis) for axis in axis_names], range=list(colours(axis_names).values()))
-    colour = alt.Color("axis_name:N", title=None, scale=axes)
-    colour = colour.legend(**legend_above(axes.domain)) if len(axis_names) > 1 else colour.legend(None)
+    inks = {display(axis): ink for axis, ink in colours(Axes.of(means).shown).items()}
+    colour = Kinds("axis_name", inks, {}, hidden=len(inks) == 1).colour
     shapes = alt.Scale(domain=list(DECISIONS), range=list(DECISIONS.values()))
     lines = alt.Chart(rows.dropna(subset=["low", "high"])).mark_rule(strokeWidth=2)
     points = alt.Chart(rows.dropna(subset=["mean"])).mark_point(size=110, filled=True, opacity=1)
@@ -139,9 +137,8 @@ def look_paths(looks: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChart:
     """Chart the mean of each verdict at each look, with its interval, against the limit."""
     across = alt.X("pairs:Q", title="Pairs rated by the look").axis(tickMinStep=1).scale(zero=False)
     extent = alt.Scale(domain=[float(scale[0]), float(scale[-1])], nice=False)
-    inks = {decision: ink for decision, ink in _PATHS.items() if decision in set(looks["decision"])}
-    colour = alt.Color("decision:N", title=None).scale(domain=[*inks], range=[*inks.values()])
-    base = alt.Chart(looks).encode(x=across, detail="verdict:N", color=colour.legend(**legend_above(inks)))
+    colour = Kinds("decision", _PATHS, {}).of(looks["decision"]).colour
+    base = alt.Chart(looks).encode(x=across, detail="verdict:N", color=colour)
     layers = [
         alt.Chart(looks[["limit"]].drop_duplicates()).mark_rule(strokeDash=[5, 4], color=NEUTRAL).encode(y="limit:Q"),
         base.mark_rule(opacity=0.5).encode(y="low:Q", y2="high:Q"),
@@ -155,7 +152,6 @@ def look_paths(looks: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChart:
 def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
     """Answers that count beside those wanted, a row a transformation and language, from `by_transformation`."""
     order = {name: position for position, name in enumerate(in_order(progress["transformation"].unique()))}
-    axes = Axes.of(progress).shown
     # A categorical column would be sorted in the order of its categories.
     ordered = progress.sort_values("transformation", key=lambda names: names.astype(object).map(order), kind="stable")
     ordered = ordered.assign(
@@ -165,7 +161,7 @@ def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
         ],
         axis=ordered["axis"].map(display),
     )
-    inks = dict(zip(map(display, axes), colours(axes).values(), strict=True))
+    inks = {display(axis): ink for axis, ink in colours(Axes.of(progress).shown).items()}
     kinds = Kinds("axis", inks, {}, hidden=len(inks) == 1)
     hover = tips("row:N", "counting:Q", "wanted:Q", "open:Q", "complete:Q", "pairs:Q")
     base = alt.Chart(ordered).encode(y=rows("row", ordered["row"], limit=220), tooltip=hover)
