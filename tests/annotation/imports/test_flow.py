@@ -75,6 +75,10 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
     for anew, command in ((0, "sheet"), (1, "collect")):  # another rater's answer for an excluded one's could decide
         group = Ahead(("neural",), ("neural (en)",), (("neural", "en"),), 24, 24, awaited=0, anew=anew, enough=24)
         assert next_step(replace(found, decided=False, undecided=(group,))).command.split()[1] == command
+    unwritten = found.stages | {"report": replace(found.stages["report"], state="not yet")}
+    for signs, command in (((), "ratings-report"), (("rater-1",), "review")):  # an exclusion would change the report
+        step = next_step(replace(found, unreviewed=signs, stages=unwritten))
+        assert step.command.split()[1] == command
     vars(found)["pages"] = {name: replace(page, state="done") for name, page in found.pages.items()}
     end = next_step(found)
     assert not end.command
