@@ -99,6 +99,8 @@ def invite(
                 print(f"no letter to {name}, who has a link; --again makes another and ends that one", file=sys.stderr)
                 continue
             work = _work(evidence, open_to(pseudonyms[name]), codes, ours=has_rating_page(connection))
+            if not work:
+                print(f"nothing is open to {name}, by the answers collected so far", file=sys.stderr)
             text = _text(study, entry, link or (name, passwords[name] or ""), codes, work)
             yield Letter(name, pseudonyms[name], text)
 
