@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
@@ -30,7 +31,7 @@ from annotation.status.progress import stages_of
 from annotation.variation import RatingVariation, StudyVariations
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import in_words
-from annotation.verdicts.systems import asked, questions_of
+from annotation.verdicts.systems import asked, other_labels, questions_of
 from generation.datasets.loading import iter_datasets
 from plumbline.cli import Count, Finite, Seed, Several, StudyOptions, columns, positive, reads
 from plumbline.errors import StudyError
@@ -230,8 +231,10 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
     looks, most = looks_of(study), there_are or math.inf
     n_languages, beyond = languages_of(expected), False
     each = n_languages > 1 and not study.raters.blocks
-    sources, rows = [], []
+    unruled = list(other_labels(design))
+    sources, rows, n_labels = [], [], Counter(question for question, _ in unruled)
     for question, label in questions_of(design):
+        differences = math.comb(systems, 2) * (n_labels[question] if (question, label) in unruled else 1)
         name, scale = asked(question, label), design.asked(question).judged_scale
         variation = variations.of(question, label)
         deviations = {part: f"{value:.3g}" for part, value in asdict(variation.shown(scale)).items()}
@@ -239,8 +242,7 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
         for raters in planning.raters or (study.raters.per_pair,):
             generator = stream(seed, "apart", name, str(raters), f"{apart:g}")
             needed = originals_needed(
-                apart, raters, math.comb(systems, 2), variation, scale, generator, looks=looks,
-                campaigns=planning.campaigns,
+                apart, raters, differences, variation, scale, generator, looks=looks, campaigns=planning.campaigns,
             )  # fmt: skip
             of_each = needed[0] * n_languages, needed[1] * n_languages
             needed, prices = of_each if by_language(study) else needed, [_NONE] * 3
@@ -266,6 +268,7 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
         "languages": n_languages,
         "by_language": by_language(study),
         "over_raters": design.rule.interval != "pairs",
+        "unruled": bool(unruled),
     }
     return templates.text("annotation/apart.jinja", facts)
 

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -25,9 +26,11 @@ from plumbline.statistics.estimates import (
 from plumbline.statistics.paired import holm, letter_display
 
 Over = Literal["pairs", "pairs_and_raters"]
-SYSTEMS = ("question", "system", "n", "mean", "rank", "rank_low", "rank_high", "group")
+RANKS = ("rank", "rank_low", "rank_high")
+SYSTEMS = ("question", "system", "n", "mean", *RANKS, "group")
 DIFFERENCES = ("question", "system", "other", "n", "difference", "low", "high", "p", "p_holm")
 SHARES = ("better", "equal", "worse")
+_NO_BETTER_END = "no rule says which end is the better one, so there is no rank"  #: of a label's share
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class SideBySide:
     looks: Mapping[tuple[str, ...], Sequence[DifferenceLook]] = field(default_factory=dict)  #: after blocks
     over: Over = "pairs"  #: what is a sample
     lower: frozenset[str] = frozenset()  #: questions whose lower numbers are the better ones
+    unruled: Mapping[str, str] = field(default_factory=dict)  #: labels without a better end, with their questions
 
 
 def side_by_side(  # noqa: PLR0913 (five of them name columns)
@@ -108,30 +112,43 @@ def side_by_side(  # noqa: PLR0913 (five of them name columns)
 
 
 def compared_by(
-    ratings: pd.DataFrame, over: Over, lower_is_better: Collection[str] = (), blocks: SharedBlocks | None = None
+    ratings: pd.DataFrame,
+    over: Over,
+    lower_is_better: Collection[str] = (),
+    blocks: SharedBlocks | None = None,
+    unruled: Mapping[str, str] = MappingProxyType({}),
 ) -> SideBySide:
     """Compare systems as `side_by_side` does, by ratings that count; with `blocks`, after each of them.
 
     With blocks an interval is the repeated one of the last look, p that of all looks so far (`error_reached`), so both
     hold whatever stops the campaign, and means are over the originals of the blocks that are complete for all systems.
+
+    `unruled` are names of `question` without a better end, which get no rank, with what they are labels of: Holm's
+    correction is for all labels of one together.
     """
-    systems, differences = list[dict[str, Any]](), list[dict[str, Any]]()
+    comparisons = dict[str, _RatingComparison]()
     looks = dict[tuple[str, ...], Sequence[DifferenceLook]]()
     for name, rows in ratings.groupby("question", sort=False, observed=True):
         sign = -1 if name in lower_is_better else 1
         if blocks is None:
-            compared = _RatingComparison(rows, over, sign)
+            comparisons[str(name)] = _RatingComparison(rows, over, sign)
         else:
-            compared = of_blocks = _BlockComparison(rows, sign, blocks)
+            comparisons[str(name)] = of_blocks = _BlockComparison(rows, sign, blocks)
             looks |= {(str(name), *couple): of_couple for couple, of_couple in of_blocks.looks.items()}
-        differences += [{"question": name, **row} for row in compared.differences]
-        systems += [{"question": name, **row} for row in compared.systems()]
+    for labelled in set(unruled.values()):
+        _correct([compared for name, compared in comparisons.items() if unruled.get(name) == labelled])
+    differences = [{"question": name, **row} for name, compared in comparisons.items() for row in compared.differences]
+    systems = [{"question": name, **row} for name, compared in comparisons.items() for row in compared.systems()]
+    for row in systems:
+        if row["question"] in unruled:
+            row.update(dict.fromkeys(RANKS, math.nan), reason=row["reason"] or _NO_BETTER_END)
     return SideBySide(
         pd.DataFrame(systems, columns=[*SYSTEMS, "reason"]),
         pd.DataFrame(differences, columns=[*DIFFERENCES, *SHARES, "reason", *([] if blocks is None else ["look"])]),
         looks,
         over,
-        frozenset(map(str, ratings["question"].unique())) & frozenset(lower_is_better),
+        frozenset(comparisons) & frozenset(lower_is_better),
+        {name: labelled for name, labelled in unruled.items() if name in comparisons},
     )
 
 
@@ -152,8 +169,7 @@ class Comparison:
             self.n_better[first] += gain < -EQUAL
         self.order = sorted(order, key=self.n_better.__getitem__)
         self.differences = [self._difference(*both) for both in itertools.combinations(self.order, 2)]
-        for row, adjusted in zip(self.differences, holm(self.every_p()), strict=True):
-            row["p_holm"] = math.nan if math.isnan(row["p"]) else adjusted
+        _correct([self])
 
     def every_p(self) -> list[float]:
         """Return the p of each difference, for Holm's correction."""
@@ -221,6 +237,14 @@ class Comparison:
                 "rank_high": len(self.order) - worse.count(system),
                 "group": letters[str(system)],
             }
+
+
+def _correct(comparisons: Sequence[Comparison]) -> None:
+    """Set the p of all differences by Holm's correction for all of them together."""
+    every_p = itertools.chain.from_iterable(compared.every_p() for compared in comparisons)
+    rows = itertools.chain.from_iterable(compared.differences for compared in comparisons)
+    for row, adjusted in zip(rows, holm(list(every_p)), strict=True):
+        row["p_holm"] = math.nan if math.isnan(row["p"]) else adjusted
 
 
 class _RatingComparison(Comparison):

@@ -12,10 +12,11 @@ from types import MappingProxyType
 
 import pandas as pd
 
+from annotation.questions.label import MultiLabelQuestion, SingleLabelQuestion
 from annotation.records import BlockLook, TakenLook
 from annotation.statistics.shared_blocks import Couple, DifferenceLook, SharedBlocks
 from annotation.statistics.summaries import Design
-from annotation.statistics.systems import DIFFERENCES, SHARES, SYSTEMS, SideBySide, compared_by, side_by_side
+from annotation.statistics.systems import DIFFERENCES, SHARES, SYSTEMS, SideBySide, compared_by
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.tables import display
 from plumbline.exhibits.table import Cell, Exhibit, Row, cell, interval, number, numbers, reasons
@@ -39,6 +40,8 @@ _UNEQUAL = (
     "not all are rated on the same originals: ranks, their intervals and letters are by the differences, over the"
     " originals that each two have, and need not follow the means"
 )
+_MOST_LABELS = 6  # of a question whose labels are compared without a rule
+_MOST_SAID = 3  # differences of shares of a question in a sentence
 NONE = SideBySide(
     pd.DataFrame(columns=["language", *SYSTEMS, "reason"]),
     pd.DataFrame(columns=["language", *DIFFERENCES, *SHARES, "reason"]),
@@ -56,16 +59,15 @@ def compared(
 
     `ratings` are those that count, of pairs with enough raters. Systems are what gets verdicts, without HTEB's
     transformations, which are no alternatives to one another. Originals are texts, or what stands beside a text. A
-    label is compared by its share, if a rule of the study has it. There are no rows without a common original.
+    label is compared by its share. There are no rows without a common original.
 
     With `raters.blocks` only systems that share a queue are compared, by looks after the `blocks` that they have in
     common, for each language, or for all together if verdicts are; not for each task.
     """
     if design.blocks:
         return _by_blocks(ratings, pairs, design, judging, blocks)
-    compare = functools.partial(
-        side_by_side, over=design.rule.interval, lower_is_better=_lower(design), system="transformation"
-    )
+    unruled = {asked(question, label): question for question, label in other_labels(design)}
+    compare = functools.partial(compared_by, over=design.rule.interval, lower_is_better=_lower(design), unruled=unruled)
     return by_language(_answers(ratings, pairs, design, judging), compare)
 
 
@@ -78,13 +80,14 @@ def by_language(rows: pd.DataFrame, compare: Callable[[pd.DataFrame], SideBySide
 
 def _joined(parts: Iterable[tuple[Mapping[str, str], SideBySide]]) -> SideBySide:
     """Return comparisons as one, with further columns of each, such as its language."""
-    tables, looks, lower = [], dict[tuple[str, ...], Sequence[DifferenceLook]](), frozenset[str]()
+    tables, looks = [], dict[tuple[str, ...], Sequence[DifferenceLook]]()
+    lower, unruled = frozenset[str](), dict[str, str]()
     for columns, done in parts:
         tables.append([frame.assign(**columns) for frame in (done.systems, done.differences)])
         looks |= done.looks
-        over, lower = done.over, lower | done.lower
+        over, lower, unruled = done.over, lower | done.lower, unruled | dict(done.unruled)
     systems, differences = (pd.concat(frames, ignore_index=True) for frames in zip(*tables, strict=True))
-    return SideBySide(systems, differences, looks, over, lower)
+    return SideBySide(systems, differences, looks, over, lower, unruled)
 
 
 def _by_blocks(
@@ -106,12 +109,10 @@ def _by_blocks(
     answers = _answers(ratings, pairs, design, judging)
     originals = {pair.pair_id: original_of(pair, judging) for pair in pairs}
     for (queue, *rest), of_queue in members.items():
-        rows = answers[
-            answers["transformation"].isin(list(of_queue)) & answers["language"].isin(rest or answers["language"])
-        ]
+        rows = answers[answers["system"].isin(list(of_queue)) & answers["language"].isin(rest or answers["language"])]
         if len(rows):
             shared = _shared_blocks(queue, rest, of_queue, design.past_looks, originals)
-            done = compared_by(rows.rename(columns={"transformation": "system"}), "pairs", _lower(design), shared)
+            done = compared_by(rows, "pairs", _lower(design), shared)
             looks = {(queue, *couple, *rest, name): of_couple for (name, *couple), of_couple in done.looks.items()}
             columns = {"language": rest[0] if len(languages) > 1 else ""}
             columns |= {"queue": queue} if len(queues_compared) > 1 else {}
@@ -208,13 +209,26 @@ def _answers(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design, judgi
         for name, label in questions_of(design)
         if len(of_question := rows[rows["question"] == name])
     ]
-    return pd.concat(parts) if parts else rows.head(0)
+    return (pd.concat(parts) if parts else rows.head(0)).rename(columns={"transformation": "system"})
 
 
 def questions_of(design: Design) -> list[tuple[str, str]]:
-    """Return what systems are compared by: questions with points, and labels of rules."""
+    """Return what systems are compared by: questions with points, labels of rules, and other labels."""
     rules = [(rule.question, rule.label) for rule in design.rule.rules if rule.label]
-    return [*((name, "") for name in design.rated), *dict.fromkeys(rules)]
+    return [*((name, "") for name in design.rated), *dict.fromkeys(rules), *other_labels(design)]
+
+
+def other_labels(design: Design) -> Iterator[tuple[str, str]]:
+    """Yield the labels that no rule names, of questions with few; none after blocks, whose looks are fixed beforehand.
+
+    Where one of two labels is chosen, the share of the one says that of the other.
+    """
+    ruled = {(rule.question, rule.label) for rule in design.rule.rules}
+    for question in map(design.asked, () if design.blocks else design.questions):
+        if isinstance(question, SingleLabelQuestion | MultiLabelQuestion) and len(question.labels) <= _MOST_LABELS:
+            labels = [label for label in question.labels if (question.name, label) not in ruled]
+            one_says_all = question.picks_one and len(question.labels) == 2
+            yield from ((question.name, label) for label in (labels[:-1] if one_says_all else labels))
 
 
 def asked(question: str, label: str) -> str:
@@ -234,7 +248,8 @@ def answers(done: SideBySide) -> Iterator[str]:
     """Yield a clause for each question over all languages, or each: which system is best, and how surely."""
     over_all = (done.systems["language"] == "").any()
     frames = (frame[(frame["language"] == "") | (not over_all)] for frame in (done.systems, done.differences))
-    shares = (frame.assign(question=frame["question"].map(_share_of)) for frame in frames)
+    ruled = (frame[~frame["question"].isin(list(done.unruled))] for frame in frames)
+    shares = (frame.assign(question=frame["question"].map(_share_of)) for frame in ruled)
     overall, differences = (frame.assign(question=places_of(frame)) for frame in shares)
     for question, systems in overall.groupby("question", sort=False):
         best = systems.iloc[0]
@@ -254,6 +269,25 @@ def answers(done: SideBySide) -> Iterator[str]:
             from_next(others, systems["system"].iloc[1], _named) + ("" if shared else " on the originals of both")
         )
         yield f"{_named(best['system'])} has the best {question} ({', '.join([*words, apart_words(others, _named)])})"
+    for question in dict.fromkeys(done.unruled.values()):
+        of_question = done.differences["question"].map(done.unruled) == question
+        yield _of_labels(question, done.differences[of_question & (done.differences["language"] == "")])
+
+
+def _of_labels(question: str, rows: pd.DataFrame) -> str:
+    """Return which shares of a question's labels differ between systems; no rule says that more or fewer are better."""
+    apart, parts = rows[rows["p_holm"] < 1 - CONFIDENCE].sort_values("p_holm", kind="stable"), list[str]()
+    if apart.empty:
+        systems = dict.fromkeys([*rows["system"], *rows["other"]])
+        return f"{listed(map(_named, systems))} are not told apart in the shares of {question}'s labels"
+    for row in apart.head(_MOST_SAID).to_dict("records"):
+        label, names = row["question"].removesuffix(f" in {question}"), (_named(row["system"]), _named(row["other"]))
+        sign = 1 if row["difference"] > 0 else -1
+        low, high = sorted((sign * row["low"], sign * row["high"]))
+        by = interval(sign * row["difference"], low, high, functools.partial(number, sign="+"))
+        parts.append(f"{label} for {' than for '.join(names[::sign])} ({by})")
+    rest = len(apart) - len(parts)
+    return f"More answers to {question} are {listed(parts)}" + (f", and {rest} more shares differ" if rest else "")
 
 
 def _share_of(question: str) -> str:
@@ -310,7 +344,7 @@ def difference_words(row: Row) -> str:
 
 def rank_words(row: Row) -> str:
     """Return a rank with its interval as tables print it."""
-    return f"{number(row['rank'], 0)} [{row['rank_low']}, {row['rank_high']}]"
+    return interval(row["rank"], row["rank_low"], row["rank_high"], functools.partial(number, digits=0))
 
 
 def systems_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
@@ -355,6 +389,7 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
         "a mean's interval, among the verdicts, is by another rule than a difference's: that two intervals of means"
         " overlap does not say that the two are alike",
         *_lower_note(done),
+        *_unruled_note(done),
         *([_AFTER_BLOCKS] if done.looks else []),
         *reasons(places_of(done.differences) + ", " + systems, done.differences["reason"]),
     ]
@@ -366,6 +401,13 @@ def _lower_note(done: SideBySide) -> list[str]:
     """Return a note on the questions whose lower numbers are the better ones, if any are."""
     names = " and ".join(sorted(done.lower))
     return [f"{names}: fewer points are better, so the better of two has the negative difference"] if names else []
+
+
+def _unruled_note(done: SideBySide) -> list[str]:
+    """Return a note on the labels that no rule names, if there are any."""
+    names, questions = listed(done.unruled), listed(dict.fromkeys(done.unruled.values()))
+    note = f"{names}: no rule names these labels, so 'better' is more of them, and Holm's correction is for all of them"
+    return [f"{note} in {questions} together"] if names else []
 
 
 def _unequal(done: SideBySide) -> bool:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
+from annotation.questions.label import MultiLabelQuestion, SingleLabelQuestion
 from annotation.statistics.summaries import Design
 from annotation.statistics.systems import SideBySide, side_by_side
-from annotation.verdicts.systems import answers, compared, differences_exhibit, systems_exhibit
+from annotation.verdicts.systems import answers, compared, differences_exhibit, other_labels, systems_exhibit
+from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.subject import PairSubject
 from tests.annotation.judgements import pair
+from tests.scale import scaled
 
 PAIRS = [
     pair(number, system, language).model_copy(update={"original": f"text {number}"})
@@ -118,3 +126,82 @@ def test_no_system_is_called_best_where_each_is_worse_than_another() -> None:
     found = unequal(-1.0)
     assert list(found.systems["rank"]) == [2, 2, 2]
     assert ["each is worse than another" in sentence for sentence in answers(found)] == [True]
+
+
+TONES = ("polite", "neutral", "rude")
+TONE = Design(("tone",), extra={"tone": SingleLabelQuestion("tone", labels=TONES)})
+
+
+def labelled(rng: np.random.Generator, shares: Mapping[str, Sequence[float]], originals: int) -> pd.DataFrame:
+    """Answers of three raters with one of three labels each, which agree more the better one label fits an output."""
+    rows = [
+        {"pair_id": f"{system}-en-{number:03d}", "transformation": system, "rater_id": rater, "answer": answer}
+        for system, of_labels in shares.items()
+        for number in range(originals)
+        for rater, answer in enumerate(rng.choice(TONES, 3, p=rng.dirichlet(2 * np.array(of_labels))))
+    ]
+    return pd.DataFrame(rows).assign(language="en", question="tone")
+
+
+def outputs(originals: int, systems: Sequence[str]) -> list[Pair]:
+    return [
+        pair(number, system).model_copy(update={"original": f"text {number}"})
+        for system in systems
+        for number in range(originals)
+    ]
+
+
+def test_labels_that_no_rule_names_are_compared_by_their_shares_and_corrected_together() -> None:
+    shares = {"ours": (0.7, 0.2, 0.1), "theirs": (0.3, 0.4, 0.3), "more": (0.35, 0.35, 0.3)}
+    frame, pairs = labelled(np.random.default_rng(3), shares, 60), outputs(60, list(shares))
+    found = compared(frame, pairs, TONE, PairSubject())
+    p = []
+    for row in found.differences.itertuples():
+        has_label = frame["answer"] == row.question.removesuffix(" in tone")
+        means = has_label.groupby([frame["transformation"], frame["pair_id"].str[-3:]]).mean().unstack(0)
+        test = stats.ttest_rel(means[row.system], means[row.other])
+        assert (row.low, row.high) == pytest.approx(tuple(test.confidence_interval()), abs=1e-9)
+        assert row.difference == pytest.approx((means[row.system] - means[row.other]).mean())
+        assert row.better == pytest.approx((means[row.system] - means[row.other] > 1e-9).mean())
+        p.append(test.pvalue)
+    assert len(p) == 9 and found.differences["p_holm"].to_numpy() == pytest.approx(multipletests(p, method="holm")[1])
+    assert found.systems["rank"].isna().all() and set(found.systems["group"]) > {"a"}
+    assert found.systems["mean"].groupby(found.systems["system"]).sum().to_numpy() == pytest.approx(1)
+    (sentence,) = answers(found)
+    assert "best" not in sentence and "polite for Ours than for Theirs (+0." in sentence and "; " not in sentence
+    assert "for Theirs than for More" not in sentence
+    assert set(systems_exhibit(found).table().frame["Rank [95%]"]) == {"–"}
+    # A rule's label has its own correction and a rank, whatever else is compared; blocks compare it alone.
+    rule = AcceptanceSpec.model_validate({"rules": [{"question": "tone", "label": "polite", "at_least": 0.5}]})
+    ruled = compared(frame, pairs, Design(("tone",), rule=rule, extra=TONE.extra), PairSubject())
+    of_rule = ruled.differences["question"] == "polite in tone"
+    for rows, ps in ((of_rule, p[:3]), (~of_rule, p[3:])):
+        assert ruled.differences["p_holm"][rows].to_numpy() == pytest.approx(multipletests(ps, method="holm")[1])
+    assert list(ruled.systems["rank"].dropna()) == [1, 2, 3]
+    assert next(answers(ruled)).startswith("Ours has the best")
+    by_blocks = Design(
+        ("tone",), rule=AcceptanceSpec(rule="lower_bound", interval="pairs"), extra=TONE.extra, blocks=(8,)
+    )
+    assert list(other_labels(by_blocks)) == []
+
+
+def test_of_two_labels_one_says_all_and_many_are_not_compared() -> None:
+    kinds = [
+        SingleLabelQuestion("clear", labels=("yes", "no")),
+        MultiLabelQuestion("faults", labels=("words", "sense")),
+        SingleLabelQuestion("topic", labels=tuple(map(str, range(7)))),
+    ]
+    design = Design(tuple(kind.name for kind in kinds), extra={kind.name: kind for kind in kinds})
+    assert list(other_labels(design)) == [("clear", "yes"), ("faults", "words"), ("faults", "sense")]
+    rule = AcceptanceSpec.model_validate({"rules": [{"question": "clear", "label": "no", "at_most": 0.5}]})
+    assert list(other_labels(Design(("clear",), rule=rule, extra=design.extra))) == []
+
+
+def test_of_equal_systems_any_label_is_told_apart_in_5_percent_at_most() -> None:
+    runs, rng, systems = scaled(40, 2000), np.random.default_rng(11), ("ours", "theirs", "more")
+    pairs, equal = outputs(24, systems), dict.fromkeys(systems, (0.5, 0.4, 0.1))
+    false = [
+        (compared(labelled(rng, equal, 24), pairs, TONE, PairSubject()).differences["p_holm"] < 0.05).any()
+        for _ in range(runs)
+    ]
+    assert np.mean(false) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
