@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotation.statistics.shared_blocks import LEAST
-from annotation.variation import RatingVariation, Variation, is_two_points, latent_mean, rated
+from annotation.variation import RatingVariation, Variation, is_two_points, latent_mean, rated, rated_mean
 from plumbline.importing import scipy
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.group_sequential import ALPHA, levels
@@ -17,6 +17,7 @@ from plumbline.statistics.group_sequential import ALPHA, levels
 POWER = 0.8  #: share of campaigns that tell two systems apart
 _MOST = 10_000  # originals that are tried
 _INSIDE = 1e-3  # of the scale: how far within its ends the means lie
+_STEP = 0.1  # of the ratings' deviation: by it their mean's slope is found
 _AT_ONCE = 10_000_000  # ratings of a system that are simulated at a time
 
 
@@ -62,6 +63,7 @@ def originals_needed(  # noqa: PLR0913
     *,
     looks: Sequence[float] = (1.0,),
     campaigns: int = 1000,
+    over_raters: bool = False,
 ) -> tuple[float, float]:
     """Return how many originals tell two systems apart in 80% of simulated campaigns: at least, and at most.
 
@@ -77,9 +79,13 @@ def originals_needed(  # noqa: PLR0913
         generator: of random numbers.
         looks: shares of the originals after which the campaign looks, the last of them 1.
         campaigns: how many are simulated.
+        over_raters: test with the raters as a sample too, who differ in the difference by the variation's leaning.
 
     Returns:
         Two numbers; NaN where 10,000 originals do not do, or the scale is no wider than the difference.
+
+    Raises:
+        ValueError: `over_raters`, and the variation has no leaning.
 
     >>> import numpy as np
     >>> from annotation.variation import RatingVariation
@@ -88,9 +94,12 @@ def originals_needed(  # noqa: PLR0913
     (80.0, 80.0)
     """
     length, assumed = scale[-1] - scale[0], variation.deviations
-    if apart >= length:
-        return math.nan, math.nan
+    leaning = variation.leaning if over_raters else math.nan
+    if over_raters and math.isnan(leaning):
+        raise ValueError("how far raters lean to a system is unknown, so none can be planned for as a sample")
     level = levels(looks, "pocock", ALPHA / differences)
+    if apart >= length or (over_raters and not _found_by_raters(apart, raters, leaning, level[-1])):
+        return math.nan, math.nan
     middle = (scale[0] + scale[-1]) / 2 if variation.mean is None else variation.mean
     room = apart / 2 + _INSIDE * length
     middle = min(max(middle, scale[0] + room), scale[-1] - room) if room < length / 2 else (scale[0] + scale[-1]) / 2
@@ -102,15 +111,14 @@ def originals_needed(  # noqa: PLR0913
             error = max(error, apart * (length - apart))  # of systems that differ by all of the scale or by nothing
             while n <= _MOST and not _found_by_formula(n, apart, error, level[-1]):
                 n = math.ceil(n * 1.05)
-            most = min(math.ceil(n * 1.5) + 30, _MOST)
-            n_campaigns = max(min(campaigns, _AT_ONCE // (most * raters)), 100)
-            curve = (
-                _told_apart(
-                    (middle, apart), (n_campaigns, most, raters), share, assumed, scale, generator, looks, level
-                )
-                if n <= _MOST
-                else np.zeros(1)
-            )
+            sizes, curve = [min(math.ceil(n * 1.5) + 30, _MOST)] if n <= _MOST else [], np.zeros(1)
+            while over_raters and sizes and sizes[-1] < _MOST:  # raters take more than the formula says
+                sizes.append(min(2 * sizes[-1], _MOST))
+            for most in sizes:
+                size = max(min(campaigns, _AT_ONCE // (most * raters)), 100), most, raters
+                curve = _told_apart((middle, apart, leaning), size, share, assumed, scale, generator, looks, level)
+                if curve[-1] >= POWER:
+                    break
             enough, short = np.flatnonzero(curve >= POWER), np.flatnonzero(curve < POWER)  # around it chance decides
             originals[share] = float(math.ceil((enough[0] + short[-1] + 1) / 2)) if curve[-1] >= POWER else math.nan
     low, high = (originals[share] for share in variation.apart)
@@ -123,8 +131,16 @@ def _found_by_formula(n: int, apart: float, variance: float, level: float) -> bo
     return bool(1 - scipy.special.nctdtr(n - 1, drift, limit) >= POWER)
 
 
+def _found_by_raters(apart: float, raters: int, leaning: float, level: float) -> bool:
+    """Return whether 80% of tests find it in any number of originals, however many."""
+    if raters < 2 or not leaning:
+        return raters > 1
+    limit, drift = scipy.special.stdtrit(raters - 1, 1 - level), apart * math.sqrt(raters) / leaning
+    return bool(1 - scipy.special.nctdtr(raters - 1, drift, limit) >= POWER)
+
+
 def _told_apart(  # noqa: PLR0913
-    means: tuple[float, float],
+    means: tuple[float, float, float],
     size: tuple[int, int, int],
     unlike: float,
     assumed: RatingVariation,
@@ -135,31 +151,47 @@ def _told_apart(  # noqa: PLR0913
 ) -> Floats:
     """Return the share of campaigns that tell the better system apart, by number of originals from 0 on.
 
-    `means` is the mean of the two systems' means, and their difference; `size` is campaigns, originals and raters;
-    `unlike` the share of the ratings' variance between pairs that the systems do not have in common.
+    `means` is the mean of the two systems' means, their difference, and the deviation of raters in it (NaN where these
+    are no sample); `size` is campaigns, originals and raters; `unlike` the share of the ratings' variance between pairs
+    that the systems do not have in common.
     """
     campaigns, most, raters = size
-    (middle, apart), spread = means, assumed.spread
+    (middle, apart, leaning), spread = means, assumed.spread
     unlike = assumed.unlike_before_rating(unlike, scale, middle)
     shared = generator.normal(0, math.sqrt(1 - unlike) * spread, (campaigns, most, 1))
     shared = shared + generator.normal(0, assumed.bias, (campaigns, 1, raters))
-    outputs = []
+    outputs, leans = list[Floats](), np.zeros((campaigns, 1, raters))
+    if leaning > 0:
+        centre, step = latent_mean(middle, assumed.total, scale), _STEP * assumed.total
+        low, high = rated_mean(np.array([centre - step, centre + step]), assumed.total, scale)
+        leans = generator.normal(0, leaning * 2 * step / float(high - low), leans.shape)
     for side in (0.5, -0.5):
         felt = shared + generator.normal(0, math.sqrt(unlike) * spread, (campaigns, most, 1))
         felt += latent_mean(middle + side * apart, assumed.total, scale)
-        felt = felt + generator.normal(0, assumed.noise, size)
-        outputs.append(rated(felt, scale).mean(axis=2))
-    differences = outputs[0] - outputs[1]
+        felt = felt + side * leans + generator.normal(0, assumed.noise, size)
+        outputs.append(rated(felt, scale))
+    of_raters = outputs[0] - outputs[1]
+    differences = of_raters.mean(axis=2)
     n = np.arange(1, most + 1)
     mean = differences.cumsum(axis=1) / n
     squares = np.maximum((differences**2).cumsum(axis=1) - n * mean**2, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        t = mean * np.sqrt(n * (n - 1) / squares)
+        over_pairs, over_raters = squares / (n * (n - 1)), np.zeros_like(mean)
+        if not math.isnan(leaning):
+            residuals = of_raters.cumsum(axis=1) / n[:, None] - mean[..., None]
+            over_raters = (residuals**2).sum(axis=2) / (raters * (raters - 1))
+        variance = over_pairs + over_raters
+        raters_share = np.where(variance > 0, over_raters / variance, 0.0)
+        t = mean / np.sqrt(variance)
     unequal = (np.abs(differences) > 1e-9).cumsum(axis=1)
     told_by: NDArray[np.bool_] = np.zeros((campaigns, most + 1), np.bool_)
     for share, of_look in zip(looks, level, strict=True):
-        limits = scipy.special.stdtrit(np.maximum(n - 1, 1), 1 - of_look)
-        tells = (t >= limits) & (unequal >= LEAST) & (2.0**-unequal <= of_look)
+        by_pairs, by_raters = (
+            scipy.special.stdtrit(np.maximum(freedom, 1), 1 - of_look) for freedom in (n - 1, raters - 1)
+        )
+        tells = (
+            (t >= by_pairs + (by_raters - by_pairs) * raters_share) & (unequal >= LEAST) & (2.0**-unequal <= of_look)
+        )
         at = np.floor(share * np.arange(most + 1)).astype(int)
         told_by |= np.hstack([np.zeros((campaigns, 1), np.bool_), tells])[:, at]
     shares: Floats = told_by.mean(axis=0)

@@ -114,6 +114,7 @@ class Variation:
     #: least and most share of the ratings' variance between pairs that systems have not in common
     apart: tuple[float, float] = (0.0, 1.0)
     mean: float | None = None  #: around which ratings vary so; None for the middle of the scale
+    leaning: float = math.nan  #: deviation of raters' differences between two systems; NaN where no ratings tell
 
     def between_systems(self, scale: Sequence[float]) -> RatingVariation:
         """Return the most that ratings of systems' outputs of one original vary by."""
@@ -149,7 +150,7 @@ class Variation:
         source = f"of the study's {count(len(answers), 'rating')} so far{rest}"
         apart, mean = _apart(answers, as_rated), float(answers["value"].mean()) if of_share else None
         felt = RatingVariation(**{**asdict(as_rated.before_rating(scale, mean)), **({} if of_share else assumed)})
-        return cls(felt, source, apart, mean)
+        return cls(felt, source, apart, mean, _leaning(answers))
 
 
 def _components(answers: pd.DataFrame) -> RatingVariation:
@@ -201,6 +202,22 @@ def _apart(answers: pd.DataFrame, as_rated: RatingVariation) -> tuple[float, flo
         return 0.0, 1.0
     least, most = (min(max(sum(ends) / len(ends), 0.0), 1.0) for ends in (lows, highs))
     return least, most
+
+
+def _leaning(answers: pd.DataFrame) -> float:
+    """Return the standard deviation of raters in how far they prefer one system to another, over all of two systems.
+
+    NaN where no two raters rated several outputs of both.
+    """
+    grid = answers.pivot_table(index=["original", "rater_id"], columns="transformation", values="value", observed=True)
+    variances = []
+    for first, second in itertools.combinations(grid.columns, 2):
+        both = (grid[first] - grid[second]).dropna().rename("value").reset_index()
+        n_originals = both.groupby("rater_id")["original"].nunique()
+        if both["original"].nunique() >= FEWEST and (n_originals > 1).sum() > 1:
+            differences = both.rename(columns={"original": "pair_id"}).assign(transformation="")
+            variances.append(_components(differences).bias ** 2)
+    return math.sqrt(sum(variances) / len(variances)) if variances else math.nan
 
 
 class StudyVariations:

@@ -238,11 +238,15 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
         name, scale = asked(question, label), design.asked(question).judged_scale
         variation = variations.of(question, label)
         deviations = {part: f"{value:.3g}" for part, value in asdict(variation.shown(scale)).items()}
-        sources.append({"question": name, "source": variation.source, "ends": (scale[0], scale[-1]), **deviations})
+        over_raters = design.rule.interval != "pairs" and not math.isnan(variation.leaning)
+        words = {"question": name, "source": variation.source, "ends": (scale[0], scale[-1])}
+        leaning = variation.leaning if over_raters else None
+        sources.append({**words, "unlike": variation.apart, "leaning": leaning, **deviations})
         for raters in planning.raters or (study.raters.per_pair,):
             generator = stream(seed, "apart", name, str(raters), f"{apart:g}")
             needed = originals_needed(
                 apart, raters, differences, variation, scale, generator, looks=looks, campaigns=planning.campaigns,
+                over_raters=over_raters,
             )  # fmt: skip
             of_each = needed[0] * n_languages, needed[1] * n_languages
             needed, prices = of_each if by_language(study) else needed, [_NONE] * 3

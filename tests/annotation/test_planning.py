@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
+from annotation import side_by_side
 from annotation.apart import least_difference, originals_needed
 from annotation.campaign.rubric import load_rubric
 from annotation.commands.planning import PlanOptions, apart_text, plan_text
@@ -24,10 +25,11 @@ from annotation.questions.label import SingleLabelQuestion
 from annotation.sampling.expected import ExpectedSample
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
-from annotation.variation import RatingVariation, Variation
+from annotation.variation import RatingVariation, StudyVariations, Variation
 from annotation.verdicts.verdicts import verdicts
 from plumbline.errors import StudyError
 from plumbline.records import Pair
+from plumbline.scales import Continuous
 from plumbline.statistics.agreement import Answers, gwet_ac2
 from plumbline.statistics.estimates import stream
 from plumbline.statistics.group_sequential import Blocks, looks
@@ -35,6 +37,7 @@ from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from tests.annotation.judgements import START, pair
 from tests.annotation.kinds import EFFORT, RULES, ask, rubric
+from tests.scale import scaled
 
 SCALE = (1, 2, 3, 4, 5)
 RULE = RuleSpec(question="quality", at_least=3)
@@ -384,8 +387,49 @@ def test_the_originals_that_tell_systems_apart_are_as_many_as_theory_says() -> N
     assert np.isnan(originals_needed(0.001, 3, 1, variation, SCALE, rng)).all()
 
 
+def preferring(rng: np.random.Generator, originals: int, raters: int, apart: float, leaning: float) -> pd.DataFrame:
+    """Ratings of two systems by raters who differ in how far they prefer one, on a scale without ends or points."""
+    size, felt = (originals, raters), RatingVariation()
+    shared, leans = (
+        rng.normal(0, felt.bias, raters) + rng.normal(0, 0.5, (originals, 1)),
+        rng.normal(0, leaning, raters),
+    )
+    own = [rng.normal(0, felt.spread, (originals, 1)) + rng.normal(0, felt.noise, size) for _ in range(2)]
+    values = np.stack([shared + side * (apart + leans) + part for side, part in zip((0.5, -0.5), own, strict=True)])
+    transformation, original, rater = np.indices(values.shape).reshape(3, -1)
+    columns = {"transformation": transformation, "original": original, "rater_id": rater, "value": values.ravel()}
+    return pd.DataFrame(columns).assign(pair_id=transformation * originals + original, question="quality")
+
+
+@pytest.mark.parametrize(("raters", "leaning", "apart"), [(3, 0.05, 0.6), (6, 0.25, 0.6)])
+def test_with_raters_as_a_sample_accept_tells_systems_apart_in_80_percent(
+    raters: int, leaning: float, apart: float
+) -> None:
+    """With a wide scale ratings vary as raters feel; how far these prefer a system is found again in their ratings."""
+    rng, runs, scale = np.random.default_rng(raters), scaled(40, 1000), Continuous((-20.0, 20.0))
+    found = Variation.of(preferring(rng, 200, 150, apart, leaning), scale)
+    assert found.leaning == pytest.approx(leaning, abs=0.1 * max(leaning, 0.5))
+    variation = Variation(RatingVariation(spread=math.sqrt(0.8**2 + 0.5**2)), "", (0.8**2 / 0.89,) * 2, None, leaning)
+    needed = originals_needed(apart, raters, 1, variation, scale, rng, over_raters=True)[1]
+    assert needed > 1.5 * originals_needed(apart, raters, 1, variation, scale, rng)[1]
+    told = 0
+    for _ in range(runs):
+        ratings = preferring(rng, int(needed), raters, apart, leaning)
+        row = side_by_side(ratings, over="pairs_and_raters", system="transformation").differences.iloc[0]
+        told += row["p"] < 0.05 and row["system"] == 0
+    assert told / runs == pytest.approx(0.8, abs=3 * math.sqrt(0.8 * 0.2 / runs) + 0.02)
+
+
+def test_raters_who_differ_in_the_system_they_prefer_may_be_too_few_for_any_number_of_originals() -> None:
+    rng, variation = np.random.default_rng(1), Variation(RatingVariation(), "", leaning=0.3)
+    for raters in (1, 3):
+        assert np.isnan(originals_needed(0.5, raters, 1, variation, SCALE, rng, over_raters=True)).all()
+    with pytest.raises(ValueError, match="unknown"):
+        originals_needed(0.5, 3, 1, Variation(RatingVariation(), ""), SCALE, rng, over_raters=True)
+
+
 def test_the_command_says_how_many_originals_tell_its_systems_apart(
-    variant: Callable[..., Study], tmp_path: Path
+    variant: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Numbers also beyond the study's originals, which have no price; one system is refused."""
     texts = [f"Text {number} about matter {number * 7}." for number in range(80)]
@@ -413,6 +457,13 @@ def test_the_command_says_how_many_originals_tell_its_systems_apart(
     )
     options = PlanOptions(apart=0.6, campaigns=100)
     assert "pairs_and_raters" in apart_text(wider, options) and "pairs_and_raters" not in apart_text(study, options)
+    known = Variation(RatingVariation(), "", (0.5, 0.5), None, 0.0)
+    monkeypatch.setattr(StudyVariations, "of", lambda *_: known)
+    by_interval = [
+        int(re.search(r"quality +\d +(\d+)", apart_text(one, options)).group(1))  # type: ignore[union-attr]
+        for one in (study, wider)
+    ]
+    assert by_interval[1] > 1.5 * by_interval[0]
     alone = variant(name="alone", datasets=data, transformations=systems[:1], seeds=[1], sample={"pairs": 60})
     with pytest.raises(StudyError, match="share a `queue`"):
         apart_text(alone, PlanOptions(apart=0.2))
