@@ -279,13 +279,14 @@ def _of_labels(question: str, rows: pd.DataFrame) -> str:
     apart, parts = rows[rows["p_holm"] < 1 - CONFIDENCE].sort_values("p_holm", kind="stable"), list[str]()
     if apart.empty:
         systems = dict.fromkeys([*rows["system"], *rows["other"]])
-        return f"{listed(map(_named, systems))} are not told apart in the shares of {question}'s labels"
+        names = f"All {len(systems)}" if len(systems) > _NAMED else listed(map(_named, systems))
+        return f"{names} are not told apart in the shares of {question}'s labels"
     for row in apart.head(_MOST_SAID).to_dict("records"):
-        label, names = row["question"].removesuffix(f" in {question}"), (_named(row["system"]), _named(row["other"]))
+        label, both = row["question"].removesuffix(f" in {question}"), (_named(row["system"]), _named(row["other"]))
         sign = 1 if row["difference"] > 0 else -1
         low, high = sorted((sign * row["low"], sign * row["high"]))
         by = interval(sign * row["difference"], low, high, functools.partial(number, sign="+"))
-        parts.append(f"{label} for {' than for '.join(names[::sign])} ({by})")
+        parts.append(f"{label} for {' than for '.join(both[::sign])} ({by})")
     rest = len(apart) - len(parts)
     return f"More answers to {question} are {listed(parts)}" + (f", and {rest} more shares differ" if rest else "")
 
