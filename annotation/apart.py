@@ -63,7 +63,6 @@ def originals_needed(  # noqa: PLR0913
     *,
     looks: Sequence[float] = (1.0,),
     campaigns: int = 1000,
-    over_raters: bool = False,
 ) -> tuple[float, float]:
     """Return how many originals tell two systems apart in 80% of simulated campaigns: at least, and at most.
 
@@ -74,18 +73,15 @@ def originals_needed(  # noqa: PLR0913
         apart: the difference of the systems' means, in points.
         raters: of each output.
         differences: how many Holm's correction is for.
-        variation: of the ratings; the numbers are those for the least and the most that its systems differ by.
+        variation: of the ratings; the numbers are those for the least and the most that its systems differ by. With a
+            leaning the raters are a sample too.
         scale: of the question.
         generator: of random numbers.
         looks: shares of the originals after which the campaign looks, the last of them 1.
         campaigns: how many are simulated.
-        over_raters: test with the raters as a sample too, who differ in the difference by the variation's leaning.
 
     Returns:
         Two numbers; NaN where 10,000 originals do not do, or the scale is no wider than the difference.
-
-    Raises:
-        ValueError: `over_raters`, and the variation has no leaning.
 
     >>> import numpy as np
     >>> from annotation.variation import RatingVariation
@@ -94,35 +90,37 @@ def originals_needed(  # noqa: PLR0913
     (80.0, 80.0)
     """
     length, assumed = scale[-1] - scale[0], variation.deviations
-    leaning = variation.leaning if over_raters else math.nan
-    if over_raters and math.isnan(leaning):
-        raise ValueError("how far raters lean to a system is unknown, so none can be planned for as a sample")
     level = levels(looks, "pocock", ALPHA / differences)
-    if apart >= length or (over_raters and not _found_by_raters(apart, raters, leaning, level[-1])):
+    if apart >= length or not _found_by_raters(apart, raters, variation.leaning, level[-1]):
         return math.nan, math.nan
     middle = (scale[0] + scale[-1]) / 2 if variation.mean is None else variation.mean
     room = apart / 2 + _INSIDE * length
     middle = min(max(middle, scale[0] + room), scale[-1] - room) if room < length / 2 else (scale[0] + scale[-1]) / 2
-    originals = dict[float, float]()
-    for share in variation.apart:
-        if share not in originals:
-            n, of_answers = LEAST, assumed.as_rated(scale, middle) if is_two_points(scale) else assumed
-            error = 2 * (share * of_answers.spread**2 + of_answers.noise**2 / raters)
-            error = max(error, apart * (length - apart))  # of systems that differ by all of the scale or by nothing
-            while n <= _MOST and not _found_by_formula(n, apart, error, level[-1]):
-                n = math.ceil(n * 1.05)
-            sizes, curve = [min(math.ceil(n * 1.5) + 30, _MOST)] if n <= _MOST else [], np.zeros(1)
-            while over_raters and sizes and sizes[-1] < _MOST:  # raters take more than the formula says
-                sizes.append(min(2 * sizes[-1], _MOST))
-            for most in sizes:
-                size = max(min(campaigns, _AT_ONCE // (most * raters)), 100), most, raters
-                curve = _told_apart((middle, apart, leaning), size, share, assumed, scale, generator, looks, level)
-                if curve[-1] >= POWER:
-                    break
-            enough, short = np.flatnonzero(curve >= POWER), np.flatnonzero(curve < POWER)  # around it chance decides
-            originals[share] = float(math.ceil((enough[0] + short[-1] + 1) / 2)) if curve[-1] >= POWER else math.nan
+    originals, means = dict[float, float](), (middle, apart, variation.leaning)
+    for share in dict.fromkeys(variation.apart):
+        n, of_answers = LEAST, assumed.as_rated(scale, middle) if is_two_points(scale) else assumed
+        error = 2 * (share * of_answers.spread**2 + of_answers.noise**2 / raters)
+        error = max(error, apart * (length - apart))  # of systems that differ by all of the scale or by nothing
+        while n <= _MOST and not _found_by_formula(n, apart, error, level[-1]):
+            n = math.ceil(n * 1.05)
+        curve = np.zeros(1)
+        for most in _sizes(n, over_raters=not math.isnan(variation.leaning)):
+            size = max(min(campaigns, _AT_ONCE // (most * raters)), 100), most, raters
+            curve = _told_apart(means, size, share, assumed, scale, generator, looks, level)
+            if curve[-1] >= POWER:
+                break
+        enough, short = np.flatnonzero(curve >= POWER), np.flatnonzero(curve < POWER)  # around it chance decides
+        originals[share] = float(math.ceil((enough[0] + short[-1] + 1) / 2)) if curve[-1] >= POWER else math.nan
     low, high = (originals[share] for share in variation.apart)
     return low, high
+
+
+def _sizes(n: int, *, over_raters: bool) -> list[int]:
+    """Return the numbers of originals to simulate, until one is enough: raters take more than the formula says."""
+    sizes = [min(math.ceil(n * 1.5) + 30, _MOST)] if n <= _MOST else []
+    while over_raters and sizes and sizes[-1] < _MOST:
+        sizes.append(min(2 * sizes[-1], _MOST))
+    return sizes
 
 
 def _found_by_formula(n: int, apart: float, variance: float, level: float) -> bool:
@@ -133,8 +131,8 @@ def _found_by_formula(n: int, apart: float, variance: float, level: float) -> bo
 
 def _found_by_raters(apart: float, raters: int, leaning: float, level: float) -> bool:
     """Return whether 80% of tests find it in any number of originals, however many."""
-    if raters < 2 or not leaning:
-        return raters > 1
+    if math.isnan(leaning) or raters < 2 or not leaning:
+        return math.isnan(leaning) or raters > 1
     limit, drift = scipy.special.stdtrit(raters - 1, 1 - level), apart * math.sqrt(raters) / leaning
     return bool(1 - scipy.special.nctdtr(raters - 1, drift, limit) >= POWER)
 

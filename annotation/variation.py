@@ -233,9 +233,10 @@ class StudyVariations:
             self._answers = counting.assign(original=counting["pair_id"].map(originals).replace("", None))
 
     def of(self, question: str, label: str = "") -> Variation:
-        """Return the variation of a question, or of a label's share."""
+        """Return the variation of a question, or of a label's share; with a leaning if raters are a sample too."""
         form, rows = self._design.asked(question), self._answers[self._answers["question"] == question]
-        return Variation.of(rows.assign(value=form.numbers(rows, label)), form.judged_scale, self._assumed)
+        variation = Variation.of(rows.assign(value=form.numbers(rows, label)), form.judged_scale, self._assumed)
+        return replace(variation, leaning=math.nan) if self._design.rule.interval == "pairs" else variation
 
 
 def is_two_points(scale: Sequence[float]) -> bool:

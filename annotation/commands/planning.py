@@ -208,6 +208,16 @@ def looks_of(study: Study) -> list[float]:
     return [end / blocks[-1] for end in blocks] or [1.0]
 
 
+def differences_of(design: Design, systems: int) -> dict[tuple[str, str], int]:
+    """Return for how many differences Holm's correction is, by question and label."""
+    unruled = list(other_labels(design))
+    n_labels = Counter(question for question, _ in unruled)
+    return {
+        (question, label): math.comb(systems, 2) * (n_labels[question] if (question, label) in unruled else 1)
+        for question, label in questions_of(design)
+    }
+
+
 def apart_text(study: Study, planning: PlanOptions) -> str:
     """Return the output of `plumbline plan --apart`: the originals that tell two systems apart, for each question.
 
@@ -231,22 +241,17 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
     looks, most = looks_of(study), there_are or math.inf
     n_languages, beyond = languages_of(expected), False
     each = n_languages > 1 and not study.raters.blocks
-    unruled = list(other_labels(design))
-    sources, rows, n_labels = [], [], Counter(question for question, _ in unruled)
-    for question, label in questions_of(design):
-        differences = math.comb(systems, 2) * (n_labels[question] if (question, label) in unruled else 1)
+    sources, rows, corrected = [], [], differences_of(design, systems)
+    for (question, label), differences in corrected.items():
         name, scale = asked(question, label), design.asked(question).judged_scale
         variation = variations.of(question, label)
         deviations = {part: f"{value:.3g}" for part, value in asdict(variation.shown(scale)).items()}
-        over_raters = design.rule.interval != "pairs" and not math.isnan(variation.leaning)
         words = {"question": name, "source": variation.source, "ends": (scale[0], scale[-1])}
-        leaning = variation.leaning if over_raters else None
-        sources.append({**words, "unlike": variation.apart, "leaning": leaning, **deviations})
+        sources.append({**words, "unlike": variation.apart, "leaning": variation.leaning, **deviations})
         for raters in planning.raters or (study.raters.per_pair,):
             generator = stream(seed, "apart", name, str(raters), f"{apart:g}")
             needed = originals_needed(
                 apart, raters, differences, variation, scale, generator, looks=looks, campaigns=planning.campaigns,
-                over_raters=over_raters,
             )  # fmt: skip
             of_each = needed[0] * n_languages, needed[1] * n_languages
             needed, prices = of_each if by_language(study) else needed, [_NONE] * 3
@@ -272,7 +277,7 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
         "languages": n_languages,
         "by_language": by_language(study),
         "over_raters": design.rule.interval != "pairs",
-        "unruled": bool(unruled),
+        "by_labels": max(corrected.values(), default=0) > math.comb(systems, 2),
     }
     return templates.text("annotation/apart.jinja", facts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from annotation.questions.label import SingleLabelQuestion
 from annotation.sampling.expected import ExpectedSample
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
-from annotation.variation import RatingVariation, StudyVariations, Variation
+from annotation.variation import RatingVariation, Variation
 from annotation.verdicts.verdicts import verdicts
 from plumbline.errors import StudyError
 from plumbline.records import Pair
@@ -410,8 +410,9 @@ def test_with_raters_as_a_sample_accept_tells_systems_apart_in_80_percent(
     found = Variation.of(preferring(rng, 200, 150, apart, leaning), scale)
     assert found.leaning == pytest.approx(leaning, abs=0.1 * max(leaning, 0.5))
     variation = Variation(RatingVariation(spread=math.sqrt(0.8**2 + 0.5**2)), "", (0.8**2 / 0.89,) * 2, None, leaning)
-    needed = originals_needed(apart, raters, 1, variation, scale, rng, over_raters=True)[1]
-    assert needed > 1.5 * originals_needed(apart, raters, 1, variation, scale, rng)[1]
+    needed = originals_needed(apart, raters, 1, variation, scale, rng)[1]
+    fixed = replace(variation, leaning=math.nan)
+    assert needed > 1.5 * originals_needed(apart, raters, 1, fixed, scale, rng)[1]
     told = 0
     for _ in range(runs):
         ratings = preferring(rng, int(needed), raters, apart, leaning)
@@ -423,9 +424,7 @@ def test_with_raters_as_a_sample_accept_tells_systems_apart_in_80_percent(
 def test_raters_who_differ_in_the_system_they_prefer_may_be_too_few_for_any_number_of_originals() -> None:
     rng, variation = np.random.default_rng(1), Variation(RatingVariation(), "", leaning=0.3)
     for raters in (1, 3):
-        assert np.isnan(originals_needed(0.5, raters, 1, variation, SCALE, rng, over_raters=True)).all()
-    with pytest.raises(ValueError, match="unknown"):
-        originals_needed(0.5, 3, 1, Variation(RatingVariation(), ""), SCALE, rng, over_raters=True)
+        assert np.isnan(originals_needed(0.5, raters, 1, variation, SCALE, rng)).all()
 
 
 def test_the_command_says_how_many_originals_tell_its_systems_apart(
@@ -458,7 +457,7 @@ def test_the_command_says_how_many_originals_tell_its_systems_apart(
     options = PlanOptions(apart=0.6, campaigns=100)
     assert "pairs_and_raters" in apart_text(wider, options) and "pairs_and_raters" not in apart_text(study, options)
     known = Variation(RatingVariation(), "", (0.5, 0.5), None, 0.0)
-    monkeypatch.setattr(StudyVariations, "of", lambda *_: known)
+    monkeypatch.setattr(Variation, "of", lambda *_: known)
     by_interval = [
         int(re.search(r"quality +\d +(\d+)", apart_text(one, options)).group(1))  # type: ignore[union-attr]
         for one in (study, wider)
