@@ -7,6 +7,8 @@ the same colour and shape everywhere (Okabe and Ito's colours, safe for colour-b
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,6 +30,7 @@ ROW = 34  # height in pixels of a row with a name beside it
 WIDTH = 620  # width of such a chart
 PANEL_WIDTH = 280  # width of one chart of several
 NAMES = 260  # width of the names of models
+_LETTER = 6  # its width, of a name of a row
 _LETTERS = 80  # in a row of a legend
 _PADDING = {"left": 55, "right": 40, "top": 5, "bottom": 15}
 
@@ -135,8 +138,17 @@ def tips(*columns: str) -> list[alt.Tooltip]:
 
 
 def rows(column: str, order: Iterable[str], limit: int = NAMES) -> alt.Y:
-    """Return a row axis for names in this order; names over `limit` pixels are cut, and tooltips show them whole."""
-    row: alt.Y = alt.Y(f"{column}:N", sort=list(order), title=None).axis(labelLimit=limit)
+    """Return a row axis for names in this order; names over `limit` pixels are cut, and tooltips show them whole.
+
+    They would be cut to one and the same if all begin alike, so the words that they begin with become dots.
+    """
+    names = list(dict.fromkeys(order))
+    letters = zip(min(names, default=""), max(names, default=""), strict=False)
+    beginning = "".join(letter for letter, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], letters))
+    alike = len(re.sub(r"[^-/_ .]*$", "", beginning)) if len(names) > 1 else 0
+    cut = alike and _LETTER * max(map(len, names)) > limit
+    label: dict[str, Any] = {"labelExpr": f"'…' + slice(datum.label, {alike})"} if cut else {}
+    row: alt.Y = alt.Y(f"{column}:N", sort=names, title=None).axis(labelLimit=limit, **label)
     return row
 
 

@@ -15,7 +15,7 @@ from evaluation.report import charts
 from evaluation.tables.comparisons import shift_table
 from evaluation.tables.datasets import drift_correlations, profile_table
 from evaluation.tables.scores import axis_table, transformation_table
-from plumbline.exhibits.charts import NEUTRAL
+from plumbline.exhibits.charts import NEUTRAL, rows
 from plumbline.exhibits.page import svg
 from plumbline.study.transformations import EIGHT
 from tests.evaluation.made_scores import made_scores
@@ -153,3 +153,11 @@ def test_the_overview_of_drift_has_the_median_near_each_rating_and_rho_over_all_
     monkeypatch.setattr(charts, "POINTS", 40)  # the median is still over all points
     few = charts.drift_overview(points, row, charts.DriftScales("quality", (1, 5), 1.0)).to_dict()["datasets"].values()
     assert any(rows == middle for rows in few) and 40 in map(len, few)
+
+
+def test_long_names_that_begin_alike_are_told_apart_where_they_are_cut() -> None:
+    names = [f"laboratory/sentence-model-{number:02}-instruct" for number in range(3)]
+    label = rows("model", names, 110).to_dict()["axis"]["labelExpr"]
+    assert label == f"'…' + slice(datum.label, {len('laboratory/sentence-model-')})"  # a number alone: no text is run
+    for whole in (rows("model", names, 400), rows("model", names[:1], 110), rows("model", ["one", "two"], 110)):
+        assert "labelExpr" not in whole.to_dict()["axis"]
