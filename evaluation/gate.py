@@ -27,17 +27,14 @@ class Makers(Protocol):
     @property
     def makers(self) -> Mapping[str, Maker]:
         """The source of each transformation's texts."""
-        ...
 
     @property
     def prompts(self) -> Mapping[str, Sequence[object]]:
         """The prompts of each transformation's calls; none without a generator."""
-        ...
 
     @property
     def prompt_hashes(self) -> Mapping[str, str]:
         """The identities of the prompts."""
-        ...
 
 
 @dataclass(frozen=True)

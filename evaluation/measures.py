@@ -298,19 +298,15 @@ class RowMeasure(Protocol[R]):
     @property
     def file(self) -> RecordFile[R]:
         """The file of the rows."""
-        ...
 
     def identity(self, unit: ScoreUnit, model: Model) -> str:
         """Return the identity of a unit's rows for a model."""
-        ...
 
     def blank(self, unit: ScoreUnit) -> Sequence[Fields] | None:
         """Return the own fields of a unit's rows if they need no model, else None."""
-        ...
 
     def measured(self, unit: ScoreUnit, encoder: Encoder) -> Sequence[Fields]:
         """Return the own fields of a unit's rows."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -35,15 +35,12 @@ class OutputLookup(Protocol):
 
     def __len__(self) -> int:
         """Return the number of outputs."""
-        ...
 
     def of(self, keys: Sequence[str]) -> list[Found | None]:
         """Return the output of each key, or None."""
-        ...
 
     def pieces(self, keys: Sequence[str]) -> Iterator[Iterable[tuple[int, Found]]]:
         """Yield the existing outputs with the index of their key, piece by piece in any order."""
-        ...
 
 
 class JobTexts(gate.Makers, Protocol):
@@ -51,7 +48,6 @@ class JobTexts(gate.Makers, Protocol):
 
     def job(self, text: Text, transformation: str, seed: int) -> Job:
         """Return the job whose output replaces this text of this data set."""
-        ...
 
 
 class OutputSource(Protocol):
@@ -60,33 +56,26 @@ class OutputSource(Protocol):
     @property
     def plan(self) -> JobTexts:
         """The makers of the outputs, and the job of each text."""
-        ...
 
     @property
     def study(self) -> Study:
         """The study."""
-        ...
 
     @property
     def remembers(self) -> bool:
         """True if facts may be cached in the study's scratch folder."""
-        ...
 
     def dataset(self, spec: DatasetSpec) -> Dataset:
         """Return a data set of the study."""
-        ...
 
     def revision(self, spec: DatasetSpec) -> str:
         """Return a data set's revision, if it is known without reading its texts; else empty."""
-        ...
 
     def outputs(self, transformation: str, seed: int) -> OutputLookup:
         """Return a unit's outputs."""
-        ...
 
     def state(self, transformation: str, seed: int) -> str:
         """Return a value that changes with a unit's outputs; empty if facts about them must not be cached."""
-        ...
 
 
 @dataclass(frozen=True)

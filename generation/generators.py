@@ -61,11 +61,9 @@ class Together(Generator):
         self.concurrency = max(generator.concurrency for generator in generators.values())
 
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
-        """Return the outcome from the generator of the job's transformation."""
         return await self._generators[job.transformation].transform(job, attempt)
 
     async def close(self) -> None:
-        """Close all generators."""
         for generator in {id(generator): generator for generator in self._generators.values()}.values():
             await generator.close()
 
@@ -91,7 +89,6 @@ class ChatGenerator(Generator):
         return GenerationOutcome(text, outputs[0] if len(outputs) > 1 else None, raw)
 
     async def close(self) -> None:
-        """Close the chat model's connections."""
         await self.chat.close()
 
 
@@ -116,7 +113,6 @@ class RecordedOutputs(Generator):
         return self.recordings.get((transformation, language, text))
 
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
-        """Return the recorded outcome. Raises TextUnansweredError without a recording."""
         if self.published is not None:
             output = (await self._unit(self.published, job)).output(job.text, job.source_language, job.language)
             return GenerationOutcome(clean(output), None, output, repeatable=False)

@@ -81,20 +81,6 @@ def error_rates(sums: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     return table.reset_index()
 
 
-def _printed_rates(table: pd.DataFrame, by: str | None) -> str:
-    """Return the table for a terminal; a star marks generators whose outputs are incomplete."""
-    heads = [LABELS[flag].removesuffix(" Rate") for flag in FLAGS]
-    header = ["generator", *([by] if by else []), *heads, "Total", "n", "failed", "unanswered"]
-    incomplete = set(table.loc[table["unanswered"] > 0, "generator"])
-    rows = []
-    for row in table.to_dict(orient="records"):
-        name = row["generator"] + (" *" if row["generator"] in incomplete else "")
-        rates = [number(row[rate], 1) for rate in RATES]
-        counts = [f"{row[count]:,}" for count in ("n", "failed", "unanswered")]
-        rows.append([name, *([row[by]] if by else []), *rates, *counts])
-    return cli.columns(header, rows)
-
-
 def _notes_on_rates(table: pd.DataFrame, by: str | None, *, after_retries: bool) -> list[str]:
     attempts = "last attempts" if after_retries else "first attempts"
     mean = "" if by == "transformation" else ", averaged over the transformations"
@@ -154,7 +140,16 @@ def show_error_rates(
     measure = errors_measure(output_statistics.kinds_of(studies), after_retries=after_retries)
     table = error_rates(output_statistics.tally(studies, measure), by)
     notes = _notes_on_rates(table, by, after_retries=after_retries)
-    _show(options, studies, table, [_printed_rates(table, by), *notes])
+    heads = [LABELS[flag].removesuffix(" Rate") for flag in FLAGS]
+    header = ["generator", *([by] if by else []), *heads, "Total", "n", "failed", "unanswered"]
+    incomplete = set(table.loc[table["unanswered"] > 0, "generator"])
+    rows = []
+    for row in table.to_dict(orient="records"):
+        name = row["generator"] + (" *" if row["generator"] in incomplete else "")
+        rates = [number(row[rate], 1) for rate in RATES]
+        counts = [f"{row[count]:,}" for count in ("n", "failed", "unanswered")]
+        rows.append([name, *([row[by]] if by else []), *rates, *counts])
+    _show(options, studies, table, [cli.columns(header, rows), *notes])
 
 
 def _show(options: TableOptions, studies: Sequence[Study], table: pd.DataFrame, lines: Sequence[str]) -> None:

@@ -414,21 +414,18 @@ def _with_systems(
     else:
         guessed = replace(guessed, system="")
         if "output" in guessed.columns and not guessed.several:
-            _refuse_second_outputs(frame, guessed.columns["text"], outputs or [guessed.columns["output"]], path)
+            text = guessed.columns["text"]
+            for column in outputs or [guessed.columns["output"]]:
+                different = frame.drop_duplicates([text, column])
+                if (twice := different.duplicated(text)).any():
+                    row = different[twice].iloc[0]
+                    raise DataError(
+                        f"{row_of(path, row.name)} has a second {column!r} for {row[text][:60]!r}; keep only one, or"
+                        " add a column `system` that says who made each"
+                    )
     if len(outputs) > 1:
         guessed = replace(guessed, systems=_systems(outputs))
     return frame, guessed, texts_file
-
-
-def _refuse_second_outputs(frame: pd.DataFrame, text: str, outputs: Sequence[str], path: Path) -> None:
-    for column in outputs:
-        different = frame.drop_duplicates([text, column])
-        if (twice := different.duplicated(text)).any():
-            row = different[twice].iloc[0]
-            raise DataError(
-                f"{row_of(path, row.name)} has a second {column!r} for {row[text][:60]!r}; keep only one, or"
-                " add a column `system` that says who made each"
-            )
 
 
 def _languages(frame: pd.DataFrame, guessed: Guess, usual: str, path: Path) -> tuple[str, pd.Series[Any]]:
@@ -509,25 +506,20 @@ def _write(contents: Mapping[Path, bytes]) -> Study:
     try:
         study = load_study(target)
         texts = {text.text for dataset in iter_datasets(study) for text in dataset.texts()}
-        _refuse_no_outputs(study, texts)
+        for kind in study.transforming.values():
+            if kind.outputs:
+                outputs = load_outputs(kind)
+                texts = {text for text in texts if shows(outputs.get(text, ""))}
+                if not texts:
+                    before = " beside one of each system above it" if kind.queue else ""
+                    raise DataError(
+                        f"{outputs_path(kind)}: no text has an output in {kind.outputs.output!r}{before}; add it"
+                    )
     except BaseException:
         for path in contents:
             path.unlink()
         raise
     return study
-
-
-def _refuse_no_outputs(study: Study, texts: set[str]) -> None:
-    """Raise DataError where a study's files of outputs cannot be used, or no text has outputs in all of them."""
-    for kind in study.transforming.values():
-        if kind.outputs:
-            outputs = load_outputs(kind)
-            texts = {text for text in texts if shows(outputs.get(text, ""))}
-            if not texts:
-                before = " beside one of each system above it" if kind.queue else ""
-                raise DataError(
-                    f"{outputs_path(kind)}: no text has an output in {kind.outputs.output!r}{before}; add it"
-                )
 
 
 def language_of_all(language: str, texts: Mapping[str, int]) -> str:

@@ -91,26 +91,21 @@ class RankedModels:
         ]
         lines += ["models with a * have scores that are not comparable"] * bool(self.scores.marked)
         lines += board_notes(self.table, n, counted)
-        lines += self._separation()
+        if "rank_low" in self.table and self.table["rank_low"].notna().sum() > 1:
+            near, every, first = self.pairs.to_dict(orient="records")
+            lines.append(
+                f"{near['n'] - near['alone']} of {near['n']} pairs of neighbours in rank are not told apart if each"
+                f" pair is tested alone, {near['n'] - near['together']} if all pairs are tested at once;"
+                f" {every['alone'] / every['n']:.1%} and {every['together'] / every['n']:.1%} of all {every['n']:,}"
+                f" pairs are told apart; {first['n'] - first['alone']} and {first['n'] - first['together']} models are"
+                " not told apart from the first"
+            )
         if self.rule.order in _SORTED:
             lines.append(f"models are sorted as on mteb's board, by {self.rule.order}; Rank (Borda) is shown beside it")
         lines += self.scores.left_out(SUMMARY)
         lines += reasons(self.table["model"], self.table["reason"])
         caption = f"{len(self.table)} models ranked over {n} {counted}{'' if points else ', scores times 100'}"
         return Exhibit.of(NAME, caption, self.table, printed(marked, columns), lines)
-
-    def _separation(self) -> list[str]:
-        """Return a sentence on how many neighbours and pairs differ significantly, if any could."""
-        if "rank_low" not in self.table or self.table["rank_low"].notna().sum() < 2:
-            return []
-        near, every, first = self.pairs.to_dict(orient="records")
-        return [
-            f"{near['n'] - near['alone']} of {near['n']} pairs of neighbours in rank are not told apart if each pair is"
-            f" tested alone, {near['n'] - near['together']} if all pairs are tested at once;"
-            f" {every['alone'] / every['n']:.1%} and {every['together'] / every['n']:.1%} of all {every['n']:,} pairs"
-            f" are told apart; {first['n'] - first['alone']} and {first['n'] - first['together']} models are not told"
-            " apart from the first"
-        ]
 
 
 def of_scores(
@@ -135,21 +130,6 @@ def of_scores(
     marks = Counter(itertools.chain.from_iterable(scores.marked.values()))
     table["not_comparable"] = [marks[name] for name in table["model"]]
     return RankedModels(scores, types, seed, table, separation_table(frame, seed=seed), rule)
-
-
-def rankable(scores: Scores, gaps: str) -> Scores:
-    """Return the scores without gaps, as from `closed`. Raises DataError if no model is left."""
-    complete = closed(scores, gaps)
-    if complete.frame.size:
-        return complete
-    n_models, n_tasks = closed(scores, "keep").frame.shape
-    if not n_models:
-        raise DataError("no model has a score; nothing can be ranked")
-    raise DataError(
-        f"--gaps {gaps} leaves nothing to rank of {n_models} models and {n_tasks} tasks with gaps; --gaps fewest"
-        " leaves out whichever lacks most scores; --gaps keep ranks as mteb does, without intervals for models with"
-        " gaps"
-    )
 
 
 def write(folder: Path, ranked: RankedModels, source: str) -> list[str]:
@@ -204,7 +184,17 @@ def rank_models(
     types = {str(name): str(kind) for name, kind in facts["type"].items()}
     if source.path.is_file():  # a table has no subsets
         rule = replace(rule, by_subset=False)
-    ranked = of_scores(rankable(scores, gaps), types, seed, rule)
+    complete = closed(scores, gaps)
+    if not complete.frame.size:
+        n_models, n_tasks = closed(scores, "keep").frame.shape
+        if not n_models:
+            raise DataError("no model has a score; nothing can be ranked")
+        raise DataError(
+            f"--gaps {gaps} leaves nothing to rank of {n_models} models and {n_tasks} tasks with gaps; --gaps fewest"
+            " leaves out whichever lacks most scores; --gaps keep ranks as mteb does, without intervals for models with"
+            " gaps"
+        )
+    ranked = of_scores(complete, types, seed, rule)
     files = write(folder, ranked, source.source)
     print(ranked.exhibit().text())
     print(f"-> {folder}: {', '.join(files)}")

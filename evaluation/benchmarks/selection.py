@@ -377,7 +377,13 @@ def select_tasks(
         gaps: If scores are missing: leave out models, tasks, or whichever lacks most scores (default: refuse).
         out: The folder for the files (default: selection).
     """
-    most, unit = _budget(budget)
+    unit = budget[1] if len(budget) > 1 else "tasks"
+    try:
+        most = positive(budget[0]) if budget else 0.0
+    except ValueError as error:
+        raise StudyError(f"--budget: {error}") from None
+    if unit not in UNITS or len(budget) > 2:
+        raise StudyError(f"--budget {' '.join(budget)}: write a number and one of {', '.join(UNITS)}")
     folder = output_folder(out, "selection")
     scores, facts, tasks = read(source)
     scores = without_gaps(scores, gaps)
@@ -392,16 +398,3 @@ def select_tasks(
     print(exhibit(selection, lines).text())
     written = ", ".join(path.name for path in sorted(folder.iterdir()) if path.suffix != ".csv")
     print(f"-> {folder}: {written}, tables as CSV")
-
-
-def _budget(values: Sequence[str]) -> tuple[float, str]:
-    if not values:
-        return 0.0, "tasks"
-    number_of, unit = values[0], values[1] if len(values) > 1 else "tasks"
-    try:
-        number = positive(number_of)
-    except ValueError as error:
-        raise StudyError(f"--budget: {error}") from None
-    if unit not in UNITS or len(values) > 2:
-        raise StudyError(f"--budget {' '.join(values)}: write a number and one of {', '.join(UNITS)}")
-    return number, unit

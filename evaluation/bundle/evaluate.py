@@ -106,7 +106,12 @@ def evaluate_bundle(
     outcome = evaluate_units(EvaluationRecords(study), units, bundle.verdicts, pairs, measures, load)
     scores = EvaluationRecords(study).scores
     makers, n_left_out = like_for_like(scores, bundle.scores)
-    makers = makers[~makers["model"].isin(_as_scored(scores, makers))]
+    # Models that were scored here with equal results are shown once.
+    names = ["model", "model_revision", "dataset", "transformation", "seed", "score"]
+    here = set(scores[names].dropna().itertuples(index=False, name=None))
+    defined = makers[names].dropna()
+    by_model = {str(model): set(part.itertuples(index=False, name=None)) for model, part in defined.groupby("model")}
+    makers = makers[~makers["model"].isin([model for model, rows in by_model.items() if rows <= here])]
     return BundleEvaluation(study, outcome, scores, makers.assign(model=makers["model"] + MAKERS), n_left_out)
 
 
@@ -121,15 +126,6 @@ def like_for_like(scores: pd.DataFrame, makers: pd.DataFrame) -> tuple[pd.DataFr
         (row in conditions for row in rows), bool, len(makers)
     )  # an empty list would choose columns
     return makers[comparable], len(makers) - int(comparable.sum())
-
-
-def _as_scored(scores: pd.DataFrame, makers: pd.DataFrame) -> list[str]:
-    """Return the models of other scores that were scored here with equal results, to show them once."""
-    names = ["model", "model_revision", "dataset", "transformation", "seed", "score"]
-    here = set(scores[names].dropna().itertuples(index=False, name=None))
-    defined = makers[names].dropna()
-    by_model = {str(model): set(part.itertuples(index=False, name=None)) for model, part in defined.groupby("model")}
-    return [model for model, rows in by_model.items() if rows <= here]
 
 
 def specs(bundle: Bundle, names: Sequence[str], of_user: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:

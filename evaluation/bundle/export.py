@@ -41,7 +41,6 @@ from plumbline.resources import version_of
 from plumbline.store import atomic, json_bytes, read_table
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec
-from plumbline.study.engines import EngineSpec
 from plumbline.study.evaluation import BundleSpec
 from plumbline.words import count, trim
 
@@ -255,14 +254,16 @@ class _BundleWriter:
             verb = "is" if rows.null_count == 1 else "are"
             raise DataError(f"{file}: {rows.null_count} of {len(wanted)} outputs {verb} missing; run `{command}`")
         table = table.take(rows)
-        outputs, copies = _without(table["output"].combine_chunks(), self._withheld)
+        outputs = table["output"].combine_chunks()
+        hidden = pc.index_in(outputs, value_set=pa.array(self._withheld, pa.string()))
+        copies = pc.fill_null(pa.array(self._withheld.values(), pa.string()).take(hidden), "")
         schema = arrow_schema(records.BundledOutput)
         columns = {part: table[part] for part in table.column_names} | {
             "transformation": pa.repeat(name, len(table)),
             "seed": pa.array([seed] * len(table), schema.field("seed").type),
             "datasets": pa.array(list(wanted.values()), schema.field("datasets").type),
             "language": pa.array(languages, pa.string()),
-            "output": outputs,
+            "output": pc.if_else(hidden.is_null(), outputs, ""),
             "reason": pc.list_element(pc.split_pattern(table["reason"], ": ", max_splits=1), 0),
             records.COPY: copies,
         }
@@ -282,6 +283,7 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
         for model in spec.models
         if model.is_for_anybody
     ]
+    settings = study.generator.settings.model_dump(exclude_none=True)
     return {
         "name": study.name,
         "description": study.description,
@@ -289,7 +291,11 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
         "transformations": list(study.transformations),
         "seeds": list(study.seeds),
         **{name: value for name, value in optional.items() if value},
-        "generator": _generator(study.generator),
+        "generator": {
+            **study.generator.model_dump(mode="json", include={"kind", "revision", "sampling"}),
+            "model": _name_of(study.generator.model),
+            **{name: settings[name] for name in records.OF_GENERATORS if name in settings},
+        },
         "sample": study.sample.model_dump(mode="json"),
         "rubric": study.rubric,
         "raters": {"per_pair": study.raters.per_pair},
@@ -298,16 +304,6 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
             **spec.model_dump(mode="json", include={"protocol", "precision"}),
             "models": loadable,
         },
-    }
-
-
-def _generator(engine: EngineSpec) -> dict[str, Any]:
-    """Return the generator without its location; a model in a folder keeps its name."""
-    settings = engine.settings.model_dump(exclude_none=True)
-    return {
-        **engine.model_dump(mode="json", include={"kind", "revision", "sampling"}),
-        "model": _name_of(engine.model),
-        **{name: settings[name] for name in records.OF_GENERATORS if name in settings},
     }
 
 
@@ -372,12 +368,3 @@ def _dataset_settings(spec: DatasetSpec, dataset: Dataset) -> dict[str, Any]:
     path, _, revision = dataset.revision.rpartition("@")
     pinned = {"revision": revision} if len(revision) == 40 else {}
     return {**settings, "name": spec.name, "path": path, **pinned}
-
-
-def _without(outputs: pa.Array, hashes: Mapping[str, str]) -> tuple[pa.Array, pa.Array]:
-    """Return (outputs, emptied if they are one of these texts; the hashes of those, empty elsewhere)."""
-    if not hashes:
-        return outputs, pa.array([""] * len(outputs), pa.string())
-    rows = pc.index_in(outputs, value_set=pa.array(hashes, pa.string()))
-    copies = pc.fill_null(pa.array(hashes.values(), pa.string()).take(rows), "")
-    return pc.if_else(rows.is_null(), outputs, ""), copies

@@ -171,11 +171,6 @@ class BundleSource:
                 f"data set {spec.name!r} has revision {dataset.revision[:60]}, but the bundle has"
                 f" {facts.revision[:60]}; {_OTHER}"
             )
-        self._refuse_other_texts(dataset)
-        return dataset
-
-    def _refuse_other_texts(self, dataset: Dataset) -> None:
-        """Raise DataError if a position has another text than the one transformed."""
         file = records.texts_of(dataset.name)
         table = self.bundle.table(file, Text)
         expected = zip(*(table[name].to_pylist() for name in ("split", "item", "field", "text_id")), strict=True)
@@ -185,3 +180,4 @@ class BundleSource:
                 raise DataError(f"data set {dataset.name!r}: {position} differs from {file}; {_OTHER}")
         if next(expected, None) is not None:
             raise DataError(f"data set {dataset.name!r} lacks texts of {file}; {_OTHER}")
+        return dataset

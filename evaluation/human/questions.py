@@ -101,20 +101,16 @@ class LabelQuestion(ScoredQuestion):
     """One of several labels."""
 
     def metrics(self, name: str) -> tuple[Metric, ...]:
-        """Return the accuracy, and F1 of labels."""
         return ItemMetric("accuracy", of_item=accuracy), Metric("f1", macro_f1), Metric("f1_weighted", weighted_f1)
 
     def answer(self, rows: Sequence[Row], candidates: tuple[str, ...]) -> Any:
-        """Return the label alone."""
         label = rows[0][2]
         return (label,) if label else None
 
     def right(self, answer: Any) -> Any:
-        """Return the right label."""
         return None if answer is None else answer[0]
 
     def joint(self, answers: Sequence[Any], *, first: bool) -> Any:
-        """Return the labels with the most votes."""
         votes = Counter(label for answer in answers for label in answer)
         most = max(votes.values())
         best = tuple(sorted(label for label, number in votes.items() if number == most))
@@ -125,7 +121,6 @@ class LabelQuestion(ScoredQuestion):
         return codes_of(right, [None if labels is None else min(labels) for labels in answers])
 
     def gold_numbers(self, right: Sequence[Any]) -> Floats:
-        """Return the right labels as numbers."""
         return codes_of(right, right)
 
     def trivial(self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator) -> AnswersByName:
@@ -139,12 +134,10 @@ class LabelQuestion(ScoredQuestion):
         return {"most frequent label": ((frequent,),) * len(items)}
 
     def agreement(self, values: Sequence[Sequence[Any]], number: int, rng: np.random.Generator) -> AgreementEstimates:
-        """Return kappas of equal labels."""
         labels = [[None if answer is None else str(answer[0]) for answer in rater] for rater in values]
         return of_labels(labels, number, rng)
 
     def words(self, answer: Any) -> str:
-        """Return labels, separated by commas."""
         labels = answer if isinstance(answer, tuple) else (answer,)  # gold is a label alone
         return ", ".join(self._words(label) for label in labels)
 
@@ -160,11 +153,9 @@ class ChoiceQuestion(LabelQuestion):
         return super().metrics(name)[:1]
 
     def answer(self, rows: Sequence[Row], candidates: tuple[str, ...]) -> Any:
-        """Return the candidate's id."""
         return (rows[0][2],)
 
     def trivial(self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator) -> AnswersByName:
-        """Return gold's most frequent answer."""
         return self._frequent(right, items)
 
 
@@ -172,7 +163,6 @@ class LabelsQuestion(ChoiceQuestion):
     """A set of labels, right as a whole."""
 
     def answer(self, rows: Sequence[Row], candidates: tuple[str, ...]) -> Any:
-        """Return the set as a sorted JSON list."""
         label = rows[0][2]
         return (json.dumps(sorted(json.loads(label))),) if label else None
 
@@ -184,7 +174,6 @@ class SameQuestion(ScoredQuestion):
     """Marks (1 or 0): whether two texts mean the same."""
 
     def metrics(self, name: str) -> tuple[Metric, ...]:
-        """Return the average precision of all items, and the accuracy."""
         return Metric(name, counted_ap), ItemMetric("accuracy", of_item=same)
 
     def trivial(self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator) -> AnswersByName:
@@ -192,7 +181,6 @@ class SameQuestion(ScoredQuestion):
         return {"random order": (0.0,) * len(items)}
 
     def agreement(self, values: Sequence[Sequence[Any]], number: int, rng: np.random.Generator) -> AgreementEstimates:
-        """Return kappas of equal marks."""
         return of_labels([[None if mark is None else str(mark) for mark in rater] for rater in values], number, rng)
 
 
@@ -202,7 +190,6 @@ class ClusterQuestion(ScoredQuestion):
     no_joint = "clusterings have no joint answer: raters' cluster numbers are not comparable"
 
     def metrics(self, name: str) -> tuple[Metric, ...]:
-        """Return the V-measure, and two measures that correct for chance."""
         return (
             Metric("v_measure", v_measure, smooth=False),
             Metric("ami", ami, smooth=False, least=-1),
@@ -210,11 +197,9 @@ class ClusterQuestion(ScoredQuestion):
         )
 
     def answer(self, rows: Sequence[Row], candidates: tuple[str, ...]) -> Any:
-        """Return the cluster's name."""
         return rows[0][2] or None
 
     def numbers(self, answers: Sequence[Any], right: Sequence[Any]) -> Floats:
-        """Return clusters by numbers."""
         codes = pd.factorize(pd.Series(answers, dtype=object))[0].astype(np.float64)
         return np.where(codes < 0, math.nan, codes)
 
@@ -230,12 +215,10 @@ class ClusterQuestion(ScoredQuestion):
         return {"one cluster an item": tuple(items), "random clusters": tuple(map(str, drawn))}
 
     def agreement(self, values: Sequence[Sequence[Any]], number: int, rng: np.random.Generator) -> AgreementEstimates:
-        """Return the mean of the adjusted Rand index over pairs of raters."""
         columns = [self.numbers(rater, ()) for rater in values]
         return {"ARI": (pairwise(ari, columns, number, rng, smooth=False), JACKKNIFE)}
 
     def words(self, answer: Any) -> str:
-        """Return the cluster's name."""
         return str(answer)
 
 
@@ -243,21 +226,17 @@ class SummaryQuestion(ScoredQuestion):
     """Numbers of several candidates of an item, whose correlation with gold is the item's value."""
 
     def metrics(self, name: str) -> tuple[Metric, ...]:
-        """Return the mean over items of the correlations within them."""
         return (RowMetric(name, of_rows=rho_of_rows, least=-1),)
 
     def answer(self, rows: Sequence[Row], candidates: tuple[str, ...]) -> Any:
-        """Return a value for each candidate."""
         by_candidate = {row[0]: row[1] for row in rows}
         values = np.array([by_candidate.get(candidate, math.nan) for candidate in candidates], np.float64)
         return values if len(values) and np.isfinite(values).all() else None
 
     def agreement(self, values: Sequence[Sequence[Any]], number: int, rng: np.random.Generator) -> AgreementEstimates:
-        """Return the correlation of raters within items."""
         return within_items(values, number, rng)
 
     def words(self, answer: Any) -> str:
-        """Return the numbers of the candidates in their order."""
         return ", ".join(f"{number:g}" for number in answer.tolist())
 
 
@@ -265,7 +244,6 @@ class SearchQuestion(SummaryQuestion):
     """Grades, marks or ranks of an item's candidates: more is better."""
 
     def metrics(self, name: str) -> tuple[Metric, ...]:
-        """Return measures of ranking."""
         of_ranking = {"map": ap_of_rows, "ndcg_at_10": ndcg_of_rows, "mrr_at_10": rr_of_rows}
         of_ranking["map (scikit-learn)"] = sklearn_of_rows
         main = "ndcg_at_10" if name.startswith("ndcg") else "map"

@@ -149,7 +149,12 @@ class ItemSampling:
 
     def _of_mteb(self, dataset: MtebTask, part: Any, items: Sequence[_Item]) -> tuple[Any, _ItemChoice]:
         chosen = self._chosen(items, {name: part[name] for name in self._lists(dataset)})
-        return _with_cells(part.select(chosen.rows), chosen.cells), chosen
+        rows = part.select(chosen.rows)
+        order = rows.column_names
+        for name, values in chosen.cells.items():
+            feature = rows.features[name]
+            rows = rows.remove_columns(name).add_column(name, values, feature=feature)
+        return rows.select_columns(order), chosen
 
     def _prepare(self, task: Any) -> None:
         """Set what mteb's task needs beside its data."""
@@ -232,7 +237,6 @@ class ClusterSampling(ClassSampling):
         return _ItemChoice(items, [int(items[0].row)], cells)
 
     def protocol(self, protocol: Protocol) -> Protocol:
-        """Return the paper's, whatever the study's."""
         return "paper"
 
 
@@ -265,12 +269,10 @@ class SummarySampling(ItemSampling):
         )
 
     def gold_rows(self, sample: SampledDataset) -> Iterator[GoldRow]:
-        """Yield a row a summary."""
         for item, scored in zip(sample.items, scored_items(sample.dataset), strict=True):
             yield item.rsplit("/", 2)[0], item, scored.score, ""
 
     def by_unit(self, answers: pd.DataFrame) -> pd.DataFrame:
-        """Return summaries as candidates of their text."""
         return answers.assign(candidate=answers["item"], item=answers["item"].str.rsplit("/", n=2).str[0])
 
 
@@ -322,11 +324,9 @@ class SearchSampling(ItemSampling):
         return {item.id: marks for item, marks in zip(chosen.items, chosen.judged, strict=True)}
 
     def query_names(self, sample: SampledDataset) -> list[str]:
-        """Return the units without their subset."""
         return [name.removeprefix(f"{sample.subset}/") if sample.subset else name for name in sample.units]
 
     def gold_rows(self, sample: SampledDataset) -> Iterator[GoldRow]:
-        """Yield a row a candidate."""
         for item, judged in zip(sample.items, sample.judged, strict=True):
             yield from ((item, passage, float(value), "") for passage, value in judged.items())
 
@@ -425,12 +425,3 @@ def _with_rows(dataset: TableDataset, rows: pd.DataFrame, cells: Mapping[str, li
 
 def _counted(reason: str, number: int) -> dict[str, int]:
     return {reason: number} if number else {}
-
-
-def _with_cells(rows: Any, cells: Mapping[str, list[Any]]) -> Any:
-    """Return a table of the library datasets with changed cells in some columns; columns keep their order."""
-    order = rows.column_names
-    for name, values in cells.items():
-        feature = rows.features[name]
-        rows = rows.remove_columns(name).add_column(name, values, feature=feature)
-    return rows.select_columns(order)

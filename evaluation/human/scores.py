@@ -215,7 +215,11 @@ class _MetricScores:
         answers = [reading.values[..., common] for reading in complete]
         pooled = self._metric.per_item and bool(self._raters)
         if pooled:
-            answers.append(_item_means(np.stack([rater.values[common] for rater in self._raters])))
+            values = np.stack([rater.values[common] for rater in self._raters])
+            answered = np.isfinite(values)
+            number = answered.sum(axis=0)
+            sums = np.where(answered, values, 0).sum(axis=0)
+            answers.append(np.where(number > 0, sums / np.maximum(number, 1), math.nan))
         if not common.any() or not answers:
             return {}
         drawn = resampled(self._metric, self._gold[common], answers, self._number, self._rng)
@@ -391,11 +395,3 @@ def agreement(
         }
         for measure, (estimate, interval) in measures.items()
     )  # fmt: skip
-
-
-def _item_means(values: Floats) -> Floats:
-    """Return the mean over raters of each item; NaN without a rater."""
-    answered = np.isfinite(values)
-    number = answered.sum(axis=0)
-    sums = np.where(answered, values, 0).sum(axis=0)
-    return np.where(number > 0, sums / np.maximum(number, 1), math.nan)

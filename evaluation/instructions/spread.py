@@ -257,19 +257,13 @@ def median_permutation_test(
         total = counts.sum()
         exact = float(min(counts[gaps >= difference].sum(), counts[gaps <= difference].sum()) / total)
         return MedianTest(difference, min(1.0, 2 * exact), sizes, "exact", "")
-    gaps = _drawn_gaps(both, sizes[0], rng)
-    tail = (1 + min(np.count_nonzero(gaps >= difference), np.count_nonzero(gaps <= difference))) / (1 + N_RESAMPLES)
-    return MedianTest(difference, min(1.0, 2 * tail), sizes, f"{N_RESAMPLES:,} resamples", "")
-
-
-def _drawn_gaps(both: Floats, n: int, rng: np.random.Generator) -> Floats:
-    """Return differences of medians for random splits of the sorted scores."""
-    gaps = []
-    rows = max(1, 2**21 // len(both))
+    n, rows, drawn = sizes[0], max(1, 2**21 // len(both)), []
     for start in range(0, N_RESAMPLES, rows):
         order = rng.random((min(rows, N_RESAMPLES - start), len(both))).argsort(axis=1)
-        gaps.append(np.median(both[order[:, :n]], axis=1) - np.median(both[order[:, n:]], axis=1))
-    return np.asarray(np.round(np.concatenate(gaps), _DIGITS), dtype=np.float64)
+        drawn.append(np.median(both[order[:, :n]], axis=1) - np.median(both[order[:, n:]], axis=1))
+    gaps = np.round(np.concatenate(drawn), _DIGITS)
+    tail = (1 + min(np.count_nonzero(gaps >= difference), np.count_nonzero(gaps <= difference))) / (1 + N_RESAMPLES)
+    return MedianTest(difference, min(1.0, 2 * tail), sizes, f"{N_RESAMPLES:,} resamples", "")
 
 
 @lru_cache(maxsize=64)

@@ -201,7 +201,10 @@ class EmbeddingStore:
         folders = [path for path in self.folder.parent.iterdir() if path.is_dir() and path != self.folder]
         folders.sort(key=lambda path: path.stat().st_mtime)
         while _size(self.folder.parent) + wanted > self._limit and folders:
-            _remove(folders.pop(0))
+            folder = folders.pop(0)
+            with contextlib.suppress(OSError), (folder / "vectors.f32").open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
         if _size(self.folder.parent) + wanted <= self._limit:
             return False
         self._begin_anew()
@@ -347,13 +350,6 @@ def _runs(places: NDArray[np.int64]) -> Iterator[slice]:
     for first, end in pairwise([0, *gaps.tolist(), len(places)]):
         for start in range(first, end, _RUN):
             yield slice(start, min(start + _RUN, end))
-
-
-def _remove(folder: Path) -> None:
-    """Delete another model's store, unless a process uses it."""
-    with contextlib.suppress(OSError), (folder / "vectors.f32").open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _close(file: IO[bytes], keys: sqlite3.Connection) -> None:

@@ -158,7 +158,6 @@ class SentenceTransformerModel(TextModel):
         self.engine = ""
 
     def routed(self) -> bool:
-        """Return whether the model has a Router, which treats queries and documents differently."""
         return routed(self._model)
 
     def similarities(self) -> tuple[Any, Any] | None:

@@ -62,7 +62,6 @@ class MtebModel(PromptingModel):
         self.default_prompt = self.way(_similarity_task(), "test", "default", None)
 
     def way(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
-        """Return a name for what decides the embeddings of a call besides the texts."""
         role = "" if prompt_type is None else str(prompt_type.value)
         prompt = self._prompt(task_metadata, prompt_type)
         parts = [task_metadata.name, task_metadata.type, hf_subset, role] if prompt is None else [prompt]
@@ -153,15 +152,12 @@ class MtebModel(PromptingModel):
         return rows
 
     def similarity(self, first: Any, second: Any) -> Any:
-        """Return the model's own similarity, as in mteb."""
         return self._model.similarity(first, second)
 
     def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """Return the same as `similarity`, row by row."""
         return self._model.similarity_pairwise(first, second)
 
     def similarities(self) -> tuple[Any, Any] | None:
-        """Return both similarities as functions that need no model; None if its class computes its own."""
         from mteb import similarity_functions as own  # noqa: PLC0415
         from mteb.models.abs_encoder import AbsEncoder  # noqa: PLC0415
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415

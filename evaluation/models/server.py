@@ -62,7 +62,6 @@ class WordVectors(TextModel):
         self._rows = {word: row for row, word in reversed(list(enumerate(words)))}  # the first of equal words counts
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
-        """Return rows in the texts' order."""
         return np.stack([self._mean(prompt + text) for text in texts])
 
     def _mean(self, text: str) -> Embeddings:
@@ -127,7 +126,6 @@ class ServerModel(TextModel):
         self._comparing, self._proven = threading.Lock(), False  # base64 with numbers
 
     def routed(self) -> bool:
-        """Return whether a field of requests has values by role."""
         return self._spec.by_role
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:

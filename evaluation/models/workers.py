@@ -147,16 +147,13 @@ class ClusterModel(TextModel):
         return np.concatenate(self._runner.run(encoded()))
 
     def routed(self) -> bool:
-        """Return whether roles count."""
         return self._facts.routed
 
     def similarity(self, first: Any, second: Any) -> Any:
-        """Return the model's own similarity, all with all."""
         similarities = self._facts.similarities
         return similarities[0](first, second) if similarities else self._ask("similarity", first, second)
 
     def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """Return the model's own similarity, row by row."""
         similarities = self._facts.similarities
         return similarities[1](first, second) if similarities else self._ask("similarity_pairwise", first, second)
 
@@ -171,17 +168,13 @@ class ClusterPromptingModel(ClusterModel, PromptingModel):
     """Such a model that chooses its prompts itself."""
 
     def way(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
-        """Return the answer of `PromptingModel.way`."""
         return str(self._ask("way", task_metadata, hf_split, hf_subset, prompt_type))
 
     def prompt_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
-        """Return the answer of `TextModel.prompt_under`."""
         return str(self._ask("prompt_under", text, template, dict(call)))
 
     def before(self, prompt: str) -> str:
-        """Return the answer of `TextModel.before`."""
         return str(self._ask("before", prompt))
 
     def refuses(self) -> str:
-        """Return the answer of `TextModel.refuses`."""
         return str(self._ask("refuses"))

@@ -66,7 +66,13 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
         shape=kinds.shape,
         tooltip=tips("model:N", "series:N", "score:Q:.2f"),
     )
-    originals = _own_originals(table, axes)
+    parts = [  # the originals on which differences rest, where they differ from the common original
+        table[["model"]].assign(series=series_name(name), original=100 * table[f"{name}_original"])[
+            (table[f"{name}_original"] - table["original"]).abs() > _SAME
+        ]
+        for name in axes.names
+    ]
+    originals = pd.concat(parts, ignore_index=True)
     ticks = alt.Chart(originals).mark_tick(thickness=3, size=18)
     hover = tips("model:N", "series:N", "original:Q:.2f:Original, same items")
     ticks_of_axes = ticks.encode(x=alt.X("original:Q"), y=row, color=kinds.colour, tooltip=hover)
@@ -218,17 +224,6 @@ def _series(table: pd.DataFrame, axes: Axes, *keys: str) -> pd.DataFrame:
     """Return a row for each of a model's series (original, axes, total): its name and its score times 100."""
     long = table.melt(id_vars=list(keys), value_vars=[ORIGINAL, *axes.names], var_name="series", value_name="score")
     return long[long["score"].notna()].assign(score=100 * long["score"], series=long["series"].map(series_name))
-
-
-def _own_originals(table: pd.DataFrame, axes: Axes) -> pd.DataFrame:
-    """Return the originals on which axes' and totals' differences rest, where they differ from the common original."""
-    parts = [
-        table[["model"]].assign(series=series_name(name), original=100 * table[f"{name}_original"])[
-            (table[f"{name}_original"] - table["original"]).abs() > _SAME
-        ]
-        for name in axes.names
-    ]
-    return pd.concat(parts, ignore_index=True)
 
 
 def _named(transformation: str) -> str:

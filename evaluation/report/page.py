@@ -103,11 +103,19 @@ def answer(results: PaperResults) -> str:
 def doubts_of(results: PaperResults, missing: Sequence[str], campaign: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence for each doubt about the numbers; `campaign` are the doubts about the verdicts."""
     simulated = any(verdict.simulated for verdict in results.verdicts)
+    frame = shift_table(results.scores)
+    shifts = frame[frame["shift"].notna()]
+    lines = []
+    for n, part in shifts[~(shifts["p_holm"] < SIGNIFICANT)].groupby("n", sort=False):
+        names = [display(name, pooled=False) for name in part["name"]]
+        whose = f"all {len(names)} transformations" if len(names) == len(shifts) > 1 else ", ".join(names)
+        over = count(int(str(n)), "data set")
+        lines.append(f"over {over} the shift by {whose} may be due to chance (Wilcoxon, Holm's p of at least .05)")
     return (
         *(["the ratings behind the verdicts are SIMULATED: these numbers measure nothing"] if simulated else []),
         *(line.rstrip(".") for line in (*late_lines(results.verdicts), *missing)),
         *_left_out(results.scores),
-        *_chance(results),
+        *lines,
         *campaign,
     )
 
@@ -127,19 +135,6 @@ def _left_out(scores: pd.DataFrame) -> list[str]:
         *([f"left out of all totals, as no verdict accepts them: {', '.join(lines)}"] if lines else []),
         *([f"{CARRIED_OVER} ({', '.join(carried)})"] if len(carried) else []),
     ]
-
-
-def _chance(results: PaperResults) -> list[str]:
-    """Return sentences on transformations whose shift is not significant."""
-    frame = shift_table(results.scores)
-    shifts = frame[frame["shift"].notna()]
-    lines = []
-    for n, part in shifts[~(shifts["p_holm"] < SIGNIFICANT)].groupby("n", sort=False):
-        names = [display(name, pooled=False) for name in part["name"]]
-        whose = f"all {len(names)} transformations" if len(names) == len(shifts) > 1 else ", ".join(names)
-        over = count(int(str(n)), "data set")
-        lines.append(f"over {over} the shift by {whose} may be due to chance (Wilcoxon, Holm's p of at least .05)")
-    return lines
 
 
 def _order(results: PaperResults) -> str:

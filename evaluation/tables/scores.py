@@ -144,7 +144,13 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
         verb = "is" if off.sum() == 1 else "are"
         fault = f"{values[off.argmax()]:g} is not between -1 and 1 ({off.sum()} of {len(off)} scores {verb} not)"
         raise ValueError(f"scores: {fault}; divide percentages by 100")
-    scores = scores.assign(score=values, **_said(scores))
+    columns = {name: scores.get(name, value) for name, value in _DEFAULTS.items()}
+    for name in ("task_type", "reason"):
+        if name in scores:
+            columns[name] = scores[name].astype(object).where(scores[name].notna(), "").astype(str)
+    if "n_failed" in scores:
+        columns["n_failed"] = np.nan_to_num(numbers(scores["n_failed"], "scores")).astype(np.int64)
+    scores = scores.assign(score=values, **columns)
     if "axis" not in scores:
         _refuse_others(scores["transformation"], (ORIGINAL, *EIGHT), "transformation")  # without an axis
         axes = {name: kind.axis for name, kind in EIGHT.items()} | {ORIGINAL: ORIGINAL}
@@ -158,17 +164,6 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
     _refuse_others(scores["status"], _STATUSES, "status")
     once(scores, Score.KEY, "scores")
     return scores
-
-
-def _said(scores: pd.DataFrame) -> dict[str, Any]:
-    """Return optional columns with their defaults, in columns or single rows: CSV has nothing for empty strings."""
-    columns = {name: scores.get(name, value) for name, value in _DEFAULTS.items()}
-    for name in ("task_type", "reason"):
-        if name in scores:
-            columns[name] = scores[name].astype(object).where(scores[name].notna(), "").astype(str)
-    if "n_failed" in scores:
-        columns["n_failed"] = np.nan_to_num(numbers(scores["n_failed"], "scores")).astype(np.int64)
-    return columns
 
 
 def _refuse_others(column: pd.Series, allowed: Iterable[str], kind: str) -> None:

@@ -194,7 +194,6 @@ class _SentencePairs(TaskScorer):
     noun = "pairs"
 
     def items(self, task: Any, rows: Any, outputs: Any) -> SubsetScores | None:
-        """Return gold and settled cosines."""
         from evaluation.tasks.mteb_classes import with_ties  # noqa: PLC0415
 
         gold = np.asarray(rows[gold_column(task, self.name)], dtype=np.float64)
@@ -248,11 +247,9 @@ class BitextMining(TaskScorer):
         return Nearest(encoder)
 
     def parts(self, task: Any) -> list[TextPart]:
-        """Return the two columns, of which the second is the first's gold."""
         return [TextPart("pairs", BITEXT)]
 
     def items(self, task: Any, rows: Any, outputs: Any) -> SubsetScores | None:
-        """Return the number of each sentence, and of the nearest one."""
         (nearest,) = outputs.values()  # of the one pair of columns
         return SubsetScores(np.arange(len(rows)), np.asarray([row["corpus_id"] for row in nearest]))
 
@@ -266,11 +263,9 @@ class Summarisation(TaskScorer):
     checks = ("constant_gold",)
 
     def data(self, dataset: TableDataset, protocol: Protocol) -> Any:
-        """Return the summaries, without their source, which mteb never embeds."""
         return _split({"test": dataset.splits["test"].assign(text="")})
 
     def of_mteb(self, dataset: MtebTask, task: Any, protocol: Protocol) -> Any:
-        """Return the task, by `paper` with the mean of correlations."""
         if protocol == "paper":
             from mteb._evaluators import SummarizationEvaluator  # noqa: PLC0415
 
@@ -278,13 +273,11 @@ class Summarisation(TaskScorer):
         return task
 
     def settle(self, task: Any) -> None:
-        """Settle cosines in mteb's evaluator."""
         from evaluation.tasks.mteb_classes import of_summaries  # noqa: PLC0415
 
         task.evaluator = partial(of_summaries, task.evaluator)
 
     def parts(self, task: Any) -> list[TextPart]:
-        """Return the columns of human summaries, and of machines' with people's grades."""
         human, machine = text_columns(task, self.name)
         return [
             TextPart("human summaries", (human,)),
@@ -292,7 +285,6 @@ class Summarisation(TaskScorer):
         ]
 
     def columns(self, task: Any) -> list[str]:
-        """Return the columns of summaries and grades, and the summarised text's."""
         return [*super().columns(task), task.text_column_name]
 
     def items(self, task: Any, rows: Any, outputs: Any) -> SubsetScores | None:
@@ -322,20 +314,17 @@ class Classification(_LabelledTexts):
     trained = numbered = True
 
     def attributes(self, protocol: Protocol) -> dict[str, Any]:
-        """Return a separate evaluator, and by `paper` training on all."""
         from evaluation.tasks.mteb_classes import own_classifier  # noqa: PLC0415
 
         return own_classifier() | (WHOLE if protocol == "paper" else {})
 
     def of_mteb(self, dataset: MtebTask, task: Any, protocol: Protocol) -> Any:
-        """Return the task with a separate evaluator."""
         from sklearn.base import clone  # noqa: PLC0415
 
         mtebs = {"evaluator_model": clone(task.evaluator_model)}
         return _with(task, self.attributes(protocol) if protocol == "paper" else mtebs)
 
     def items(self, task: Any, rows: Any, outputs: Any) -> SubsetScores | None:
-        """Return the share of runs that got each text right, and the label of each run."""
         gold, runs = np.asarray(rows[gold_column(task, self.name)]), [np.asarray(labels) for labels in outputs]
         values = _right(gold, runs)
         return SubsetScores(gold, values, {LABELS: np.stack(runs)} if len(values) else {})
@@ -353,7 +342,6 @@ class MultilabelClassification(_LabelledTexts):
         return {**WHOLE, "max_eval_samples": None} if protocol == "paper" else {}
 
     def of_mteb(self, dataset: MtebTask, task: Any, protocol: Protocol) -> Any:
-        """Return the task with these attributes."""
         return _with(task, self.attributes(protocol))
 
     def unusable(self, dataset: Dataset, protocol: Protocol) -> str:
@@ -365,7 +353,6 @@ class MultilabelClassification(_LabelledTexts):
         return super().unusable(dataset, protocol) if labelled else "no scored text has a label"
 
     def items(self, task: Any, rows: Any, outputs: Any) -> SubsetScores | None:
-        """Return the share of runs that got all labels of each text right."""
         from sklearn.preprocessing import MultiLabelBinarizer  # noqa: PLC0415
 
         wanted = MultiLabelBinarizer().fit_transform(list(rows[gold_column(task, self.name)]))
@@ -380,7 +367,6 @@ class Clustering(_LabelledTexts):
     numbered, measure = True, staticmethod(v_measure)
 
     def base(self, protocol: Protocol) -> type:
-        """Return mteb's class, by `paper` its original one."""
         from mteb.abstasks.clustering import AbsTaskClustering  # noqa: PLC0415
         from mteb.abstasks.clustering_legacy import AbsTaskClusteringLegacy  # noqa: PLC0415
 
@@ -432,12 +418,10 @@ class Clustering(_LabelledTexts):
         return ""
 
     def export_settings(self, task: Any, settings: Mapping[str, Any], most: int) -> dict[str, Any]:
-        """Return settings by which mteb clusters all texts."""
         of_draws = {"max_document_to_embed": most, "max_documents_per_cluster": most}
         return {"max_fraction_of_documents_to_embed": None, **of_draws}
 
     def not_of_items(self, protocol: Protocol) -> str:
-        """Return that mteb's protocol clusters draws."""
         return "mteb's protocol clusters ten draws of the items, not the items themselves" if protocol == "mteb" else ""
 
     def items(self, task: Any, rows: Any, outputs: Any) -> SubsetScores | None:
@@ -461,13 +445,11 @@ class _PassageSearch(TaskScorer):
     query_metric: ClassVar[str] = ""  #: the metric whose mean over queries is the score
 
     def model(self, encoder: Encoder | EncoderProtocol) -> Any:
-        """Return mteb's search, with settled similarities."""
         from evaluation.tasks.mteb_classes import search  # noqa: PLC0415
 
         return search(encoder)
 
     def watch(self, task: Any, noted: dict[str, Any]) -> None:
-        """Note mteb's measures of each query, by subset."""
         measured = task.task_specific_scores
 
         def note(scores: Any, *values: Any, hf_subset: str, **named: Any) -> Any:
@@ -480,7 +462,6 @@ class _PassageSearch(TaskScorer):
         task.task_specific_scores = note
 
     def predictions(self, folder: Path, split: str, noted: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the measures that were noted."""
         return noted
 
     def items(self, task: Any, rows: Any, outputs: Any) -> SubsetScores | None:
@@ -500,11 +481,9 @@ class Retrieval(_PassageSearch):
     name, mteb_type, hub, query_metric = "retrieval", "Retrieval", "text-retrieval", "ndcg_at_10"
 
     def attributes(self, protocol: Protocol) -> dict[str, Any]:
-        """Return that a query is not its own passage, and by `paper` fewer ranks."""
         return {"ignore_identical_ids": True} | ({"k_values": RANKED} if protocol == "paper" else {})
 
     def data(self, dataset: TableDataset, protocol: Protocol) -> Any:
-        """Return queries, corpus, and judgements."""
         frame, listed = dataset.splits["test"], dataset.candidates
         data = {
             "queries": in_memory({"id": list(frame["id"]), "text": list(frame["query"])}),
@@ -515,7 +494,6 @@ class Retrieval(_PassageSearch):
         return {"test": data}
 
     def of_mteb(self, dataset: MtebTask, task: Any, protocol: Protocol) -> Any:
-        """Return the task, by `paper` with fewer ranks."""
         return _with(task, {"k_values": RANKED, "_top_k": max(RANKED)} if protocol == "paper" else {})
 
 
@@ -525,7 +503,6 @@ class Reranking(_PassageSearch):
     name, mteb_type, query_metric = "reranking", "Reranking", "map"
 
     def data(self, dataset: TableDataset, protocol: Protocol) -> Any:
-        """Return queries with their candidates."""
         return {"test": search_data(dataset.splits["test"])}
 
 
@@ -545,7 +522,6 @@ class InstructionReranking(_PassageSearch):
         return _with(task, {"task_specific_scores": partial(_changed_ranks, changed, task.k_values)})
 
     def data(self, dataset: TableDataset, protocol: Protocol) -> Any:
-        """Return queries with instructions and candidates."""
         return {"test": instruction_data(dataset.splits["test"])}
 
 

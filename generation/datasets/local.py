@@ -161,14 +161,12 @@ class TableDataset(Dataset):
     passages: bool = False
 
     def texts(self) -> Iterator[Text]:
-        """Yield every text to transform, split by split and column by column."""
         for split, frame in self.splits.items():
             yield from self._table(split, frame).texts()
         if self.corpus and self.passages:
             yield from self._corpus_table().texts()
 
     def replaced(self, change: Change) -> TableDataset:
-        """Return a copy with changed texts; see `Dataset.replaced`."""
         corpus, splits = dict(self.corpus), dict(self.splits)
         if self.corpus and self.passages:
             passages = self._corpus_table().replaced(change)
@@ -203,7 +201,6 @@ class TableDataset(Dataset):
             yield f"its {split} split", [", ".join(sorted(row)) for row in labels] if several else labels
 
     def gold_scores(self) -> dict[str, float]:
-        """Return the column `score` of the test split, for tasks that have one."""
         scores = self.splits["test"]["score"] if self.task in SIMILARITIES else ()
         return {str(row): float(score) for row, score in enumerate(scores)}
 

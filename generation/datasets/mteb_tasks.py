@@ -32,14 +32,12 @@ class MtebTask(Dataset):
     passages: bool = False
 
     def texts(self) -> Iterator[Text]:
-        """Yield every text to transform, subset by subset and split by split."""
         for subset, parts in self.loaded.task.dataset.items():
             for ours, split in self.loaded.splits():
                 for table in self._tables(subset, ours, parts[split]):
                     yield from table.texts()
 
     def replaced(self, change: Change) -> MtebTask:
-        """Return a copy with changed texts; see `Dataset.replaced`."""
         data = {}
         with quiet():
             for subset, parts in self.loaded.task.dataset.items():
@@ -73,7 +71,6 @@ class MtebTask(Dataset):
         return sizes
 
     def gold_scores(self) -> dict[str, float]:
-        """Return the column `score` of the scored split, subset by subset, for tasks that have one."""
         scores_by: dict[str, float] = {}
         for subset, parts in self.loaded.task.dataset.items() if self.task in SIMILARITIES else ():
             prefix = "" if subset == "default" else f"{subset}/"
@@ -82,7 +79,6 @@ class MtebTask(Dataset):
         return scores_by
 
     def searches(self) -> Iterator[QueryPassages]:
-        """Yield each query of a search with its passages, subset by subset."""
         for subset, parts in self.loaded.task.dataset.items() if self._searches else ():
             part, languages = parts[self.loaded.split], self.loaded.languages[subset]
             name = "" if subset == "default" else subset

@@ -65,8 +65,23 @@ class AnswerTable(Generic[J, R]):
         weakref.finalize(self, self._keys.close)
         self._keys.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA}")
         self._again = {"failed", "unanswered"} if again else {"unanswered"}
-        self.wanted, self.todo = self._counted()
-        self.left: int = self.todo
+        # The first of equal keys determines the place. An existing answer is the table's if it is ok, else an ok one,
+        # else a journal's last line.
+        rows = ((row, key) for row, (key, _) in enumerate(self._jobs_by_key()))
+        self._keys.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, NULL, 1, 0)", rows)
+        if self.path.exists():
+            for table in read_batches(self.path, self._record, self._command, ["key", "status"]):
+                self._note((row["key"], IN_TABLE, row["status"]) for row in table.to_pylist())
+            self._manifest.refuse_replaced(self._name, self._command)
+        for path in self._journals():
+            lines = Journal(path).lines(self._record)
+            self._note((row["key"], ELSEWHERE, row["status"]) for _, row in lines)
+        self._note((row["key"], line, row["status"]) for line, row in self.journal.lines(self._record))
+        self.wanted: int
+        self.todo: int
+        query = "SELECT count(todo), coalesce(sum(todo), 0) FROM answers"
+        self.wanted, self.todo = self._keys.execute(query).fetchone()
+        self.left = self.todo
 
     def jobs(self) -> Iterator[J]:
         """Yield the jobs left to ask, in order."""
@@ -129,27 +144,6 @@ class AnswerTable(Generic[J, R]):
     def _journals(self) -> Iterable[Path]:
         """Return journals of other processes for this table."""
         return ()
-
-    def _counted(self) -> tuple[int, int]:
-        """Count the answers that are wanted, and those left to ask."""
-        # The first of equal keys determines the place.
-        rows = ((row, key) for row, (key, _) in enumerate(self._jobs_by_key()))
-        self._keys.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, NULL, 1, 0)", rows)
-        self._find()
-        (wanted,) = self._keys.execute("SELECT count(*) FROM answers WHERE todo IS NOT NULL").fetchone()
-        (todo,) = self._keys.execute("SELECT count(*) FROM answers WHERE todo").fetchone()
-        return wanted, todo
-
-    def _find(self) -> None:
-        """Mark existing answers: the table's if it is ok, else an ok one, else a journal's last line."""
-        if self.path.exists():
-            for table in read_batches(self.path, self._record, self._command, ["key", "status"]):
-                self._note((row["key"], IN_TABLE, row["status"]) for row in table.to_pylist())
-            self._manifest.refuse_replaced(self._name, self._command)
-        for path in self._journals():
-            lines = Journal(path).lines(self._record)
-            self._note((row["key"], ELSEWHERE, row["status"]) for _, row in lines)
-        self._note((row["key"], line, row["status"]) for line, row in self.journal.lines(self._record))
 
     def _note(self, answers: Iterable[tuple[str, int, str]]) -> None:
         query = (

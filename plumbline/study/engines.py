@@ -237,7 +237,6 @@ class RecordedSpec(EngineSpec):
         return read(self.path)
 
     def rater_identity(self, sampling: Sampling) -> list[Any]:
-        """Return the recorded model; nobody samples again."""
         return ["recorded", self.model, self.revision]
 
 
@@ -275,7 +274,6 @@ class ServerSpec(EngineSpec):
         return f"settings.request.{named}" if named else super().length_key
 
     def identity(self, sampling: Sampling | None = None) -> list[Any]:
-        """Return the settings that change its answers: fields of requests too."""
         request = self.settings.request
         return [*super().identity(sampling), *([{"request": request}] if request else [])]
 
@@ -291,7 +289,6 @@ class VllmSpec(EngineSpec):
 
     @property
     def in_flight(self) -> int:
-        """A full batch, and as many texts again waiting."""
         return 2 * self.settings.batch
 
     @property

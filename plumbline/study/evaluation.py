@@ -203,12 +203,10 @@ class SentenceTransformersSpec(_FilesSpec, _PromptedSpec, _OwnCodeSpec):
 
     @property
     def variant(self) -> str:
-        """Its revision and dimensions."""
         dimensions = f"dim={self.truncate_dim}" if self.truncate_dim else ""
         return ",".join(filter(None, (self.revision, dimensions)))
 
     def refuse_unloadable(self) -> None:
-        """Raise StudyError for a name that no model on the hub can have."""
         if self.from_hub:
             refuse_no_repository(self.name)
 
@@ -235,7 +233,6 @@ class MtebSpec(_OwnCodeSpec):
     kind: Literal["mteb"] = "mteb"
 
     def identity(self, fingerprint: str, precision: str) -> list[Any]:
-        """Return what decides its embeddings: mteb's version too."""
         settings = {"kind": self.kind, "mteb": version_of("mteb")}
         return [self.name, self.revision, fingerprint, settings]
 
@@ -269,7 +266,6 @@ class EmbeddingServerSpec(_PromptedSpec):
         }
 
     def identity(self, fingerprint: str, precision: str) -> list[Any]:
-        """Return what decides its embeddings: fields of requests too."""
         request = self.settings.request
         return [*super().identity(fingerprint, precision), *([{"request": request}] if request else [])]
 
@@ -307,7 +303,6 @@ class LexicalSpec(ModelSpec):
         return True
 
     def fingerprint(self, base: Path, hash_of: Callable[[Path], str]) -> str:
-        """Return the identity of the n-grams that it counts."""
         return identity("lexical-v1", list(self.NGRAMS), self.DIMENSIONS)
 
 

@@ -136,7 +136,6 @@ class HumanSubject(Subject):
         return {task.name: set() for task in self.tasks}
 
     def model_names(self) -> list[str]:
-        """Return the names of the study's `judges`."""
         return [model.called for model in self.models]
 
     def settings(self) -> dict[str, Any]:

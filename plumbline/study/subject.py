@@ -222,7 +222,6 @@ class PairSubject(Subject):
     refusals: ClassVar[Mapping[str, str]] = {"human-report": Subject.refusals["human-report"]}
 
     def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
-        """Return the data sets' texts."""
         return dict.fromkeys(units, texts_of(datasets))
 
     def checks(self, controls: Mapping[str, int]) -> str:
@@ -231,5 +230,4 @@ class PairSubject(Subject):
         return f"{by_kind}, {count(controls['repeat'], 'repeat')}"
 
     def settings(self) -> dict[str, Any]:
-        """Return none: other parts of the study determine the sample."""
         return {}

@@ -60,11 +60,9 @@ class RowSubject(Subject):
         return [TEXT, *self.context]
 
     def pools(self, group: str, task: str | None) -> list[str]:
-        """Return one pool for all groups."""
         return ["texts"]
 
     def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
-        """Return one language for all groups."""
         return dict.fromkeys(units, ((self.language, self.kind),))
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
@@ -230,11 +228,9 @@ class ItemsSubject(Subject):
         return {dataset.name: VerdictUnit(name=dataset.name, axis=self.kind) for dataset in datasets}
 
     def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
-        """Return the data sets' texts; an item in two languages counts for its first."""
         return {data.name: {(data.code.partition("-")[0], "")} if data.code else () for data in datasets}
 
     def pools(self, group: str, task: str | None) -> list[str]:
-        """Return its own pool, its task's, and that of all items."""
         return [group, *([task] if task else []), "items"]
 
 
