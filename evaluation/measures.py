@@ -371,5 +371,4 @@ class MeasureTable(Generic[R]):
             yield self._measure.file.record.model_validate(common | fields)
 
     def _wanted(self) -> Iterator[tuple[Model, ScoreUnit]]:
-        """Return each model and unit that the table should have."""
         return ((model, unit) for model in self._models for unit in self._units.values())

@@ -179,7 +179,6 @@ class Results:
         return numbers.model_copy(update={"original": original.score if original else math.nan})
 
     def _has_run(self, model: Model) -> bool:
-        """Tell whether a model was chosen now, or has run before."""
         ids = (self._ids[model.name, unit.place] for unit in self.units)
         return model in self._chosen or model.name in self._failed or any(unit_id in self._stored for unit_id in ids)
 

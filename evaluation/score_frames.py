@@ -192,7 +192,6 @@ def _named(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def _words(column: pd.Series) -> pd.Series:
-    """Return a column of texts, with empty ones for missing cells."""
     codes, words = pd.factorize(column)  # few texts fill many rows; -1, the last, is a missing one
     texts = np.array([*map(str, words), ""], dtype=object)
     return pd.Series(texts[codes], index=column.index, name=column.name, dtype=object)

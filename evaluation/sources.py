@@ -162,7 +162,6 @@ class OutputTable:
     """Outputs in their file, of which only those in use are in memory."""
 
     def __init__(self, path: Path, command: str) -> None:
-        """Open the file; `command` makes it."""
         self._table = KeyedTable(path, TransformedText, command, ("status",), _answered)
 
     def __len__(self) -> int:

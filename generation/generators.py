@@ -170,7 +170,6 @@ class Functions(Generator):
 
 
 def _called(function: Function, job: Job) -> str:
-    """Return the text of a function that returns the same text twice."""
     first, second = (_once(function, job) for _ in range(2))
     if first != second:
         raise TextFailedError("the function returned different texts for the same arguments")

@@ -250,7 +250,6 @@ class HtebOutputs:
     """The outputs of one generator, read for one transformation and seed at a time."""
 
     def __init__(self, folder: Path, study: Study) -> None:
-        """Take a generator's folder."""
         self._folder, self._model = folder, study.generator.model
         self._datasets, self._kinds = study.datasets, study.transforming
 
@@ -415,7 +414,6 @@ def _plain(name: str) -> str:
 
 
 def _stem(name: str) -> str:
-    """Return a name without the task at its end."""
     plain = _plain(name)
     return plain.removesuffix(next((task for task in _TASKS if plain.endswith(task)), ""))
 

@@ -141,7 +141,6 @@ def kinds_of(studies: Sequence[Study]) -> dict[str, Transformation]:
 
 
 def _units(kinds: Mapping[str, Transformation], seeds: Sequence[int]) -> list[tuple[str, int]]:
-    """Return the units that a generator makes: no functions or files of outputs."""
     names = [name for name, kind in kinds.items() if kind.made_by == "generator"]
     return [(transformation, seed) for transformation in names for seed in seeds]
 
@@ -241,7 +240,6 @@ class FlagCount:
         return self.share > DOUBTFUL and not self.kept_out
 
     def __str__(self) -> str:
-        """Return the count in words, for one line."""
         advice = f"; read some, or keep them from raters with `sample.without: [{self.flag}]`"
         line = f"{self.transformation}, {self.language}: {self.share:.1%} of the outputs are flagged {self.flag}"
         return f"{line} (docs/flags.md){advice if self.doubtful else ''}"

@@ -251,7 +251,6 @@ def _transformation_means(sums: pd.DataFrame, kinds: Mapping[str, Transformation
 
 
 def _mean_of(rows: pd.DataFrame, name: str, axis: str) -> pd.DataFrame:
-    """Return the unweighted mean of some rows, for each generator."""
     groups = rows.groupby("generator", sort=False)
     table = groups[_AVERAGED].mean().assign(**groups[["datasets", "texts"]].max())
     return table.reset_index().assign(name=name, axis=axis)

@@ -275,6 +275,5 @@ def transform_texts(
 
 
 def _refuse_failures(n_failed: int, n_made: int) -> None:
-    """Raise ServiceError if no text has an output."""
     if n_failed and not n_made:
         raise ServiceError(f"none of {count(n_failed, 'text')} has an output; the reasons are above or in the tables")

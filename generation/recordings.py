@@ -165,5 +165,4 @@ def _refuse_lists(outputs: Mapping[str, str], column: str, way: str) -> None:
 
 
 def _is_list(cell: str) -> bool:
-    """Tell whether a cell is written as a list, as of several paraphrases."""
     return cell.lstrip().startswith("[") and cell.rstrip().endswith("]")

@@ -84,7 +84,6 @@ def demo(
 
 
 def _call(*words: str) -> list[str]:
-    """Return a command line for this Python, with this process's module path."""
     options = [] if str(Path.cwd()) in sys.path else ["-P"]
     return [sys.executable, *options, "-m", "plumbline", *words]
 

@@ -58,11 +58,9 @@ class Hashes(Sequence[str]):
         return cls(np.concatenate(pieces))
 
     def __len__(self) -> int:
-        """Return the number of hashes."""
         return len(self.packed)
 
     def __iter__(self) -> Iterator[str]:
-        """Each, in order."""
         for first in range(0, len(self.packed), _PIECE):
             digits = self.packed[first : first + _PIECE].tobytes().hex()
             yield from (digits[at : at + 32] for at in range(0, len(digits), 32))
@@ -74,7 +72,6 @@ class Hashes(Sequence[str]):
     def __getitem__(self, at: slice) -> Hashes: ...
 
     def __getitem__(self, at: int | slice) -> str | Hashes:
-        """The one at a place, or those of a slice."""
         if isinstance(at, slice):
             return Hashes(self.packed[at])
         return self.packed[[at]].tobytes().hex()
@@ -111,7 +108,6 @@ class TextsByHash(Mapping[str, str]):
     """
 
     def __init__(self, hashes: Packed, texts: pa.Array) -> None:
-        """Store one text for each hash."""
         order = np.argsort(hashes, kind="stable")
         halves = hashes[order].view(">u8").reshape(-1, 2)
         self._heads, self._tails = (np.ascontiguousarray(halves[:, side], np.uint64).data for side in (0, 1))
@@ -123,16 +119,13 @@ class TextsByHash(Mapping[str, str]):
         return pa.array(texts, _TEXT)
 
     def __len__(self) -> int:
-        """Return the number of texts."""
         return len(self._heads)
 
     def __iter__(self) -> Iterator[str]:
-        """The hashes, sorted."""
         for head, tail in zip(self._heads, self._tails, strict=True):
             yield f"{head:016x}{tail:016x}"
 
     def __getitem__(self, key: str) -> str:
-        """The text of a hash."""
         head, tail = int(key[:16], 16), int(key[16:], 16)
         at = bisect_left(self._heads, head)
         while at < len(self._heads) and self._heads[at] == head:

@@ -73,7 +73,6 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> _OnDemand:
-        """Return one of the packages, for `from plumbline.importing import scipy`."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return _OnDemand(name)

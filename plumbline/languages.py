@@ -152,7 +152,6 @@ def _macrolanguage(subtag: str) -> str:
 
 @functools.cache
 def _english_name(subtag: str) -> str:
-    """Return CLDR's English name of a code of two or three letters; empty if it has none."""
     if subtag in _NO_LANGUAGE or not re.fullmatch(r"[a-z]{2,3}", subtag):
         return ""
     name = display_name(_macrolanguage(subtag) or subtag)

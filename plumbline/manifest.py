@@ -253,7 +253,6 @@ class Manifest:
         return frame
 
     def _kept(self) -> dict[str, list[str]]:
-        """Return the noted hashes of files, by file name."""
         hashes: dict[str, list[str]] = self.read().get("kept", {})
         return hashes
 
@@ -305,7 +304,6 @@ def _table_content(path: Path) -> str:
 
 
 def _content(path: Path) -> str:
-    """Return the identity of a JSON file's content; empty if there is none."""
     return _identity(read_json(path, "the command that made it")) if path.exists() else ""
 
 

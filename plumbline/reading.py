@@ -245,7 +245,6 @@ def _line(node: yaml.Node, fault: str) -> int:
 
 
 def _inner(node: yaml.Node) -> Iterator[tuple[str, tuple[int, yaml.Node]]]:
-    """Yield the keys or places of a node, each with its line and what it holds."""
     if isinstance(node, yaml.MappingNode):
         yield from ((str(key.value), (key.start_mark.line + 1, value)) for key, value in node.value)
     elif isinstance(node, yaml.SequenceNode):

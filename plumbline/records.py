@@ -278,7 +278,6 @@ def pair_id(key: str, output: str) -> str:
 
 @functools.lru_cache(maxsize=512)
 def _texts_of(language: str) -> Any:
-    """Return the prefix of the identities of a language's texts."""
     return prefix("text-v1", language)
 
 

@@ -35,7 +35,6 @@ class Continuous(tuple[float, ...]):
     __slots__ = ()
 
     def __contains__(self, value: object) -> bool:
-        """Tell whether a number lies between the ends."""
         return isinstance(value, (int, float)) and not isinstance(value, bool) and self[0] <= value <= self[-1]
 
     def __eq__(self, scale: object) -> bool:
@@ -43,11 +42,9 @@ class Continuous(tuple[float, ...]):
         return isinstance(scale, Continuous) and tuple.__eq__(self, scale)
 
     def __ne__(self, scale: object) -> bool:
-        """Negate `__eq__`."""
         return not self == scale
 
     def __hash__(self) -> int:
-        """Hash the ends."""
         return hash((type(self), *self))
 
 

@@ -222,7 +222,6 @@ def _marked(contents: Contents, check: str, refused: Callable[[str], bool]) -> F
 
 
 def _keys(part: ContentPart) -> Iterator[Key]:
-    """Return the keys by which items are compared."""
     return (tuple(text.strip() for text in texts) for texts in part.texts)
 
 

@@ -117,7 +117,6 @@ def _part(subset: str, split: str, text_part: TextPart, rows: Any) -> ContentPar
 
 
 def _text(cell: Any) -> str:
-    """Return a cell as a text; a missing one is empty."""
     return cell if isinstance(cell, str) else "" if cell is None else str(cell)
 
 

@@ -205,7 +205,6 @@ def _with_documents(dataset: Dataset, items: Sequence[str], subset: str) -> Data
 
 
 def _bare(text: Text, subset: str) -> str:
-    """Return a text's item without its subset's prefix."""
     return text.item if subset == "default" else text.item.removeprefix(f"{subset}/")
 
 

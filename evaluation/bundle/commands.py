@@ -124,7 +124,6 @@ def evaluate(
 
 
 def _checked(path: Path) -> tuple[Bundle, list[Fault]]:
-    """Open a bundle, and return it with its faults."""
     bundle = Bundle.open(path)
     with tqdm(total=len(bundle.sums), unit="file", desc="checking", delay=1, leave=False) as bar:
         return bundle, list(faults(bundle, bar.update))

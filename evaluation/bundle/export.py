@@ -171,7 +171,6 @@ class _BundleWriter:
 
     @functools.cached_property
     def _hidden(self) -> list[str]:
-        """The data sets whose texts may not be shared."""
         return [name for name, facts in self._datasets.items() if facts.texts == "reference"]
 
     @functools.cached_property

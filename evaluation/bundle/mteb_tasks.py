@@ -329,7 +329,6 @@ def _row_tables(draft: TaskDraft, subset: str, parts: Mapping[str, Any]) -> dict
 
 
 def _table(rows: Any) -> pa.Table:
-    """Return rows of the library `datasets` as a table, without its metadata."""
     return rows.with_format("arrow")[:].replace_schema_metadata(None)
 
 
@@ -390,7 +389,6 @@ def _class(draft: TaskDraft) -> str:
 
 
 def _literal(value: Any) -> str:
-    """Return a plain value as a Python literal."""
     plain = json.loads(json.dumps(value, default=str))
     return repr(tuple(plain)) if isinstance(value, tuple) else repr(plain)
 

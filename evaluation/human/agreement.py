@@ -72,7 +72,6 @@ def of_labels(
 
 
 def _estimate(estimate: Estimate, answers: Answers) -> Estimate:
-    """Return the estimate with the number of items that have two answers."""
     counts = answers.counts if answers.pairs else np.zeros((0, 1))
     return estimate.model_copy(update={"n": int((counts.sum(axis=1) >= 2).sum())})
 

@@ -97,7 +97,6 @@ def _names(scores: pd.DataFrame) -> dict[tuple[str, ...], str]:
 
 
 def _line(fields: str) -> str:
-    """Return the fields of a record as one line of text; for a list the number of its entries."""
     values = json.loads(fields or "{}").values()
     texts = [value if isinstance(value, str) else f"({len(value)} texts)" for value in values]
     return " | ".join(" ".join(text.split()) for text in texts)

@@ -152,7 +152,6 @@ def _order(values: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _by_group(group: NDArray[np.int64], values: Floats) -> Floats:
-    """Return sums by group, a row each."""
     rows, width = values.shape
     cell = group + width * np.arange(rows)[:, None]
     sums: Floats = np.bincount(cell.ravel(), values.ravel(), rows * width).reshape(rows, width).astype(np.float64)

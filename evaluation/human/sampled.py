@@ -165,7 +165,6 @@ class ItemSampling:
         return ()
 
     def _chosen(self, items: Sequence[_Item], columns: Mapping[str, Sequence[Any]]) -> _ItemChoice:
-        """Choose rows of a table, given the columns of lists."""
         del columns
         return _ItemChoice(items, [int(item.id) for item in items])
 
@@ -175,7 +174,6 @@ class ItemSampling:
             yield item, "", *self._gold(item, scored)
 
     def _gold(self, item: str, scored: ScoredItem) -> tuple[float, str]:
-        """Return the value and label of an item's gold."""
         del item
         return scored.score, ""
 
@@ -416,7 +414,6 @@ def by_unit(sample: SampledDataset, answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_rows(dataset: TableDataset, rows: pd.DataFrame, cells: Mapping[str, list[Any]]) -> TableDataset:
-    """Return the data set with these scored rows, with changed cells in some columns."""
     columns = {name: pd.Series(values, dtype=object) for name, values in cells.items()}
     return dataclasses.replace(
         dataset, splits={**dataset.splits, "test": rows.reset_index(drop=True).assign(**columns)}

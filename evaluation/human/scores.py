@@ -204,7 +204,6 @@ class _MetricScores:
         self._resamples = self._on_common()
 
     def _compared(self, reading: _ScorerValues) -> bool:
-        """Return whether a rater or model has answered enough of the scorable items."""
         scorable, single = self._scorable, reading.scorer.in_mean or reading.scorer.model
         return bool(single and scorable.any() and reading.answered[scorable].mean() >= SHARE)
 

@@ -79,7 +79,6 @@ def _refuse_unknown(scores: pd.DataFrame, tasks: Sequence[str], parts: Parts) ->
 
 
 def _mark(scores: pd.DataFrame, which: Any, reason: pd.Series | str) -> None:
-    """Mark rows that are not marked yet."""
     unmarked = which & (scores[WHY] == "")
     scores.loc[unmarked, WHY] = reason[unmarked] if isinstance(reason, pd.Series) else reason
 

@@ -223,7 +223,6 @@ def _exhibit(
     analysis: Analysis, name: str, caption: str, frame: pd.DataFrame, columns: Mapping[str, Cell] | pd.DataFrame,
     notes: Iterable[str],
 ) -> Exhibit:  # fmt: skip
-    """Return the table with all digits and as printed."""
     simulated = [SIMULATED] if analysis.simulated else []
     return Exhibit.of(name, caption, frame, columns, (*simulated, *notes))
 

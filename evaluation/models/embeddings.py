@@ -255,7 +255,6 @@ class EmbeddingStore:
             self._doubted(doubt)
 
     def _doubted(self, reason: str) -> None:
-        """Empty the store, and say why."""
         _say(f"{self.folder}: {reason}; the folder is deleted, and its texts are encoded again")
         self._begin_anew()
 
@@ -340,7 +339,6 @@ def _connected(keys: str, file: IO[bytes]) -> sqlite3.Connection:
 
 
 def _say(line: str) -> None:
-    """Print one line on standard error, beside a progress bar."""
     tqdm.write(line, file=sys.stderr)
 
 

@@ -123,7 +123,6 @@ class MtebModel(PromptingModel):
 
     @property
     def _instructed(self) -> bool:
-        """True if mteb loads it by its class for instructions."""
         from mteb.models.instruct_wrapper import InstructSentenceTransformerModel  # noqa: PLC0415
 
         return type(self._model) is InstructSentenceTransformerModel

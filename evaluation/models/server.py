@@ -167,7 +167,6 @@ class ServerModel(TextModel):
             raise faults[0]
 
     def _of_width(self, rows: Embeddings) -> Embeddings:
-        """Return rows of the same length as all before."""
         self._width = self._width or rows.shape[1]
         if rows.shape[1] != self._width:
             raise self._error(f"an embedding has {rows.shape[1]} dimensions, but an earlier one has {self._width}")
@@ -270,7 +269,6 @@ class ServerModel(TextModel):
 
 
 def _parsed(content: bytes) -> Any:
-    """Return the content of JSON; None if it is none."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError):

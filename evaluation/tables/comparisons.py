@@ -141,7 +141,6 @@ def _spread(part: pd.DataFrame) -> dict[str, object]:
 
 
 def _tested(first: np.ndarray, second: np.ndarray, estimate: Estimate, note: str) -> dict[str, object]:
-    """Return a shift with its test, and the reasons of both."""
     test = wilcoxon(first, second)
     reason = "; ".join(dict.fromkeys(filter(None, [estimate.reason, test.reason, note])))
     return {**of_estimate("shift", estimate), "p": test.p, "method": test.method, "reason": reason}

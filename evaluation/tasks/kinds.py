@@ -579,7 +579,6 @@ def _changed_ranks(
 
 
 def _right(gold: NDArray[Any], predicted: Sequence[NDArray[Any]]) -> Floats:
-    """Return the share of runs that got each item right, with all of its labels."""
     if any(run.shape != gold.shape for run in predicted):
         return np.empty(0)
     right = np.mean([run == gold if gold.ndim == 1 else (run == gold).all(axis=1) for run in predicted], axis=0)

@@ -138,11 +138,9 @@ class AnswerTable(Generic[J, R]):
         return (self._study.scratch / self._name).with_suffix(".journal")
 
     def _finished(self, answer: R) -> R:
-        """Return an answer in the table's form."""
         return answer
 
     def _journals(self) -> Iterable[Path]:
-        """Return journals of other processes for this table."""
         return ()
 
     def _note(self, answers: Iterable[tuple[str, int, str]]) -> None:

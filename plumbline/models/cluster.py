@@ -217,7 +217,6 @@ class WorkerPool:
             self._end(bug)
 
     def _end(self, cause: BaseException) -> None:
-        """Let all calls raise an error."""
         self._problem = cause
         self._release(_Worker(self.slots[0]), None)
 

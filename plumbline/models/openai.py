@@ -181,7 +181,6 @@ class ChatServer(Chat):
         ]
 
     def _refused(self, words: str, fields: Sequence[str]) -> ServiceError:
-        """Return the error for fields that the server refuses whatever the text."""
         line = f"{self.spec.base_url} refuses every request for {' and '.join(fields)}: {words.removeprefix(REFUSED)}"
         way = f"request: {{{fields[0]}: null}}, or with another name and value"
         return ServiceError(f"{line}; leave it out or rename it in the settings of {self.setting} ({way})")

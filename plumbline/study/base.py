@@ -132,7 +132,6 @@ class PartOfKinds(StudyPart):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
-        """Enter the class among the kinds."""
         super().__pydantic_init_subclass__(**options)
         names = typing.get_args(cls.model_fields["kind"].annotation) if "kind" in cls.model_fields else ()
         cls.KINDS.update(dict.fromkeys(names, cls))
@@ -158,7 +157,6 @@ class PartOfKinds(StudyPart):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Return the schema of a kind, or the choice among all."""
         if "KINDS" not in vars(cls):
             return handler(schema)
         return {"anyOf": [handler(kind.__pydantic_core_schema__) for kind in cls.KINDS.values()]}

@@ -271,7 +271,6 @@ class EmbeddingServerSpec(_PromptedSpec):
 
 
 def _is_by_role(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether a field's value is a mapping from roles of texts."""
     return isinstance(value, Mapping) and bool(value) and value.keys() <= {"query", "document", "text"}
 
 

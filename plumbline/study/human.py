@@ -143,7 +143,6 @@ class HumanSubject(Subject):
         return self.model_dump(mode="json", exclude={"models"})
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
-        """Each task is a pool, and has queues of its own."""
         return {task.name: VerdictUnit(name=task.name, axis=self.kind) for task in self.tasks}
 
 
