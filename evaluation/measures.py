@@ -17,7 +17,7 @@ import numpy as np
 from annotation.verdicts.conclusion import COMMAND as ACCEPT
 from annotation.verdicts.verdicts import accepted_pairs
 from evaluation.models.encoder import Encoder
-from evaluation.records import ABSTENTION, ACCEPTED_SCORES, MADE, EvaluationRecords, MadeRows, MeasureRow, write_rows
+from evaluation.records import ABSTENTION, ACCEPTED_SCORES, MADE, EvaluationRecords, MadeRows, MeasureRow
 from evaluation.stored import StoredResults
 from evaluation.tasks import scoring
 from evaluation.tasks.kinds import KINDS
@@ -355,7 +355,7 @@ class MeasureTable(Generic[R]):
     def write(self) -> None:
         """Write all rows, in the study's order."""
         rows = [row for model, unit in self._wanted() for row in self._records_of(model, unit)]
-        write_rows(self._records, self._measure.file, rows)
+        self._records.noted.write_table(self._measure.file.name, rows, self._measure.file.record)
 
     def _records_of(self, model: Model, unit: ScoreUnit) -> Iterator[R]:
         common = {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import pandas as pd
 from pydantic import Field
@@ -13,12 +12,11 @@ from pydantic import Field
 from annotation.campaign.records import RATINGS, without_categories
 from annotation.verdicts.conclusion import Conclusion, looked_at
 from annotation.verdicts.evidence import Evidence
-from plumbline.manifest import RecordFile, StudyRecords
+from plumbline.manifest import RecordFile
 from plumbline.records import DriftRecord, Number, Record, Score
 
 COMMAND = "evaluate"
 Status = Literal["evaluated", "included_rejected", "left_out"]
-R = TypeVar("R", bound=Record)
 
 
 class MeasureRow(Record):
@@ -153,8 +151,3 @@ class EvaluationRecords(Evidence):
 
     def _frame_or_none(self, file: RecordFile[Any]) -> pd.DataFrame:
         return self._frame(file) if self.has(file) else pd.DataFrame(columns=list(file.record.model_fields))
-
-
-def write_rows(records: StudyRecords, file: RecordFile[R], rows: Iterable[R]) -> None:
-    """Write a table, and record it in the manifest."""
-    records.noted.write_table(file.name, rows, file.record)

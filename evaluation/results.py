@@ -16,16 +16,7 @@ from typing import Any
 
 from evaluation.measures import MeasureTable, RowMeasure, UnitMeasures
 from evaluation.models.encoder import ModelHost
-from evaluation.records import (
-    DRIFT,
-    MADE,
-    SCORES,
-    EvaluationRecords,
-    MadeScore,
-    ModelFailure,
-    Numbers,
-    write_rows,
-)
+from evaluation.records import DRIFT, MADE, SCORES, EvaluationRecords, MadeScore, ModelFailure, Numbers
 from evaluation.stored import StoredResults
 from evaluation.units import Model, ScoreUnit
 from evaluation.work import PairDrift, Todo, UnitScore
@@ -126,11 +117,11 @@ class Results:
 
     def write(self) -> None:
         """Write all rows to the tables, in the study's order."""
-        write_rows(self._records, SCORES, list(self._rows()))
+        self._records.noted.write_table(SCORES.name, list(self._rows()), SCORES.record)
         models = {model.name: number for number, model in enumerate(self.models)}
         order = {pair.pair_id: number for number, pair in enumerate(self.pairs)}
         moved = sorted(self._drift.values(), key=lambda row: (models[row.model], order[row.pair_id]))
-        write_rows(self._records, DRIFT, moved)
+        self._records.noted.write_table(DRIFT.name, moved, DRIFT.record)
         for table in self._tables.values():
             table.write()
         self._written = time.monotonic()

@@ -86,7 +86,10 @@ class MtebTask(Dataset):
             ids = list(texts)
             for query, text in zip(part["queries"]["id"], part["queries"]["text"], strict=True):
                 judged = part["relevant_docs"].get(query, {})
-                passages = {passage: texts[passage] for passage in self._candidates(part, query, ids, texts)}
+                ranked = (part["top_ranked"] or {}).get(query) or drawn_others(ids, list(judged), query)
+                excluded = query if self.loaded.task.ignore_identical_ids else None
+                wanted = dict.fromkeys(passage for passage in (*judged, *ranked) if passage != excluded)
+                passages = {passage: texts[passage] for passage in wanted if passage in texts}
                 relevant = frozenset(passage for passage in passages if judged.get(passage, 0) > 0)
                 yield QueryPassages(name, f"{name}/{query}" if name else query, languages, text, passages, relevant)
 
@@ -109,15 +112,6 @@ class MtebTask(Dataset):
     @property
     def _searches(self) -> bool:
         return self.task in SEARCHES
-
-    def _candidates(
-        self, part: Mapping[str, Any], query: str, ids: Sequence[str], texts: Mapping[str, str]
-    ) -> list[str]:
-        """Return the ids of a query's passages, judged ones first; without its own id if the task ignores that."""
-        judged = part["relevant_docs"].get(query, {})
-        ranked = (part["top_ranked"] or {}).get(query) or drawn_others(ids, list(judged), query)
-        excluded = query if self.loaded.task.ignore_identical_ids else None
-        return [name for name in dict.fromkeys([*judged, *ranked]) if name in texts and name != excluded]
 
     def _nested(self, rows: Any) -> bool:
         """Return whether clustering has a whole set of texts in a row."""
