@@ -3,12 +3,8 @@
 They are the paper's, except that a leak or a language does not count if the original already has it: a recipe's
 `Step 1:` is not reasoning. Flags depend only on original, output, transformation and language.
 
-py3langid's model identifies languages, offline. There are two questions, one harder than the other: `identify` picks
-one of all languages, and may take a Spanish headline for Catalan; `rules_out` asks whether a text can be in one
-language, and is right far more often. docs/flags.md reports the measured accuracy and speed.
-
-`clean` removes the wrapping of a chat model's answer. Its rules do not see the original: a text quoted as a whole loses
-its quotes, whoever put them there. They remove wrappings only: a prefix such as `Translation:` stays, and is an error.
+`identify` picks one of all languages, and may take a Spanish headline for Catalan; `rules_out` asks whether a text can
+be in one language, and is right far more often.
 """
 
 from __future__ import annotations
@@ -243,7 +239,7 @@ def clean(answer: str) -> str:
     """Return an answer without outer white space, thinking blocks, its turn's end, an enclosing fence, and quotes.
 
     Removed in this order, and again as long as that changes the text (a fence in quotes), so
-    `clean(clean(x)) == clean(x)`. Never raises.
+    `clean(clean(x)) == clean(x)`. A text quoted as a whole loses its quotes, whoever put them there. Never raises.
     """
     text = _without_thinking(trim(answer))
     while (inner := _without_quotes(_without_fence(_without_turn_end(text)))) != text:

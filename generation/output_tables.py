@@ -1,13 +1,6 @@
 """Tables of generators' outputs: the rates of their error types (HTEB, Table 5), and how long they are (Table 23).
 
-A rate is the share of a transformation's outputs, over all texts and seeds, that have an error type; the table shows
-its mean over the transformations, as A.2 does. By default first attempts count, which show the generator without
-retries. Unanswered outputs have no error type; they and failed ones have counts of their own.
-
-The table of lengths has, for each transformation, each axis and overall: words of the original and of the transformed
-text, their ratio, the share of failed outputs, and PTEB's edit distance on words (3.2.2). Means are taken over the
-texts of a data set, then over seeds, then over data sets, unweighted; an axis is the mean of its transformations,
-overall the mean of HTEB's three axes, or of a study's own.
+By default first attempts count, which show the generator without retries.
 """
 
 from __future__ import annotations
