@@ -93,11 +93,9 @@ class Folder:
 
     @functools.cached_property
     def plan(self) -> Plan:
-        """The study's plan."""
         return Plan(self.study)
 
     def dataset(self, spec: DatasetSpec) -> Dataset:
-        """Load a data set from its source."""
         return load_dataset(spec, self.study.file.parent)
 
     def revision(self, spec: DatasetSpec) -> str:
@@ -146,15 +144,12 @@ class MemoryOutputs:
     by_key: Mapping[str, Found]
 
     def __len__(self) -> int:
-        """Return the number of outputs."""
         return len(self.by_key)
 
     def of(self, keys: Sequence[str]) -> list[Found | None]:
-        """Return the output of each key, or None."""
         return [self.by_key.get(key) for key in keys]
 
     def pieces(self, keys: Sequence[str]) -> Iterator[Iterable[tuple[int, Found]]]:
-        """Yield the existing outputs with the index of their key."""
         yield ((index, self.by_key[key]) for index, key in enumerate(keys) if key in self.by_key)
 
 
@@ -165,11 +160,9 @@ class OutputTable:
         self._table = KeyedTable(path, TransformedText, command, ("status",), _answered)
 
     def __len__(self) -> int:
-        """Return the number of outputs."""
         return len(self._table)
 
     def of(self, keys: Sequence[str]) -> list[Found | None]:
-        """Return the output of each key, or None."""
         outputs: list[Found | None] = [None] * len(keys)
         for piece in self.pieces(keys):
             for index, output in piece:
@@ -177,7 +170,6 @@ class OutputTable:
         return outputs
 
     def pieces(self, keys: Sequence[str]) -> Iterator[Iterable[tuple[int, Found]]]:
-        """Yield the existing outputs with the index of their key, in the file's order."""
         rows = self._table.find(keys)
         positions = np.flatnonzero(rows >= 0)
         for places, piece in self._table.rows(rows[positions], ("status", "output", "flags")):

@@ -57,7 +57,6 @@ class BundleSource:
 
     @property
     def plan(self) -> BundleSource:
-        """The makers of the outputs, and the job of each text."""
         return self
 
     @functools.cached_property
@@ -110,7 +109,6 @@ class BundleSource:
             ) from None
 
     def dataset(self, spec: DatasetSpec) -> Dataset:
-        """Return a data set of the study."""
         return next(dataset for dataset in self.loaded if dataset.name == spec.name)
 
     def revision(self, _: DatasetSpec) -> str:
