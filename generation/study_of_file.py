@@ -414,18 +414,21 @@ def _with_systems(
     else:
         guessed = replace(guessed, system="")
         if "output" in guessed.columns and not guessed.several:
-            text = guessed.columns["text"]
-            for column in outputs or [guessed.columns["output"]]:
-                different = frame.drop_duplicates([text, column])
-                if (twice := different.duplicated(text)).any():
-                    row = different[twice].iloc[0]
-                    raise DataError(
-                        f"{row_of(path, row.name)} has a second {column!r} for {row[text][:60]!r}; keep only one, or"
-                        " add a column `system` that says who made each"
-                    )
+            _refuse_second_outputs(frame, guessed.columns["text"], outputs or [guessed.columns["output"]], path)
     if len(outputs) > 1:
         guessed = replace(guessed, systems=_systems(outputs))
     return frame, guessed, texts_file
+
+
+def _refuse_second_outputs(frame: pd.DataFrame, text: str, outputs: Sequence[str], path: Path) -> None:
+    for column in outputs:
+        different = frame.drop_duplicates([text, column])
+        if (twice := different.duplicated(text)).any():
+            row = different[twice].iloc[0]
+            raise DataError(
+                f"{row_of(path, row.name)} has a second {column!r} for {row[text][:60]!r}; keep only one, or"
+                " add a column `system` that says who made each"
+            )
 
 
 def _languages(frame: pd.DataFrame, guessed: Guess, usual: str, path: Path) -> tuple[str, pd.Series[Any]]:
