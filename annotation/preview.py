@@ -28,17 +28,16 @@ from plumbline.exhibits.templates import html
 from plumbline.prompts import rubric_file
 from plumbline.records import Pair
 from plumbline.store import as_record, atomic
-from plumbline.study import Study
 
 FILE = "preview.html"
 MADE_FROM = ("pairs.parquet", "controls.parquet")
 SHOWN = 3  # pairs of a queue, by default
 
 
-def write_preview(study: Study, most: int = SHOWN) -> Path:
+def write_preview(records: CampaignRecords, most: int = SHOWN) -> Path:
     """Write the page into the study's folder, atomically; return the file. Raises as `preview_html`."""
-    html = preview_html(CampaignRecords(study), most)
-    path = study.folder / FILE
+    html = preview_html(records, most)
+    path = records.study.folder / FILE
     with atomic(path) as file:
         file.write(html.encode())
     return path

@@ -183,10 +183,11 @@ def preview(*, options: StudyOptions, pairs: Count = 3) -> StudyOptions:
         pairs: Pairs to show of each queue, at most (default: 3).
     """
     study = checked(options)
+    records = CampaignRecords(study)
     with stage(study, "preview", shown_files(study.folder), [study.folder / PREVIEW]):
-        page = write_preview(study, pairs)
+        page = write_preview(records, pairs)
     print(f"{study.name}: preview of raters' pages -> {page}; open it in a browser")
-    for line in placeholder_lines(study, CampaignRecords(study).rubric):
+    for line in placeholder_lines(study, records.rubric):
         print(f"  {line}")
     return options
 

@@ -47,7 +47,7 @@ def test_it_says_what_it_was_made_of_and_not_which_pairs_are_controls(variant: M
     study = variant(name="told", transformations=["paraphrasing"], sample={"pairs": 4})
     generate_once(study)
     draw_sample(study)
-    page = write_preview(study, most=100)
+    page = write_preview(CampaignRecords(study), most=100)
     html = page.read_text(encoding="utf-8")
     assert page == study.folder / FILE
     assert f"Made from {study.folder / 'pairs.parquet'} and {study.folder / 'controls.parquet'}, worded by" in html
@@ -77,7 +77,7 @@ def test_in_a_browser_texts_are_text_and_run_their_way(page: Page, variant: Make
     made = [pair(1, HOSTILE, "A cat sat.", "en"), pair(2, arabic, arabic, "ar")]
     Manifest.of(study).write_table("pairs.parquet", made, Pair)
     Manifest.of(study).write_table("controls.parquet", list[Pair](), Pair)
-    file: Path = write_preview(study)
+    file: Path = write_preview(CampaignRecords(study))
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", lambda request: complaints.append(request.url) if request.url.startswith("http") else None)

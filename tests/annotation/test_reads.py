@@ -23,10 +23,11 @@ FILES = (
 )
 # Each file is read once for its rows and its hash, but what a command writes and notes: `accept` reads what it wrote
 # when it notes that. Verdicts are hashed once against the manifest and read once, as is a sample against its offer;
-# `status` checks the questions with the study.
+# `status` and `preview` check the questions with the study.
 TWICE = {
     "accept": {"verdicts.json", "pair_means.parquet", "pairs.parquet", "controls.parquet"},
     "status": {"verdicts.json", "hteb.yaml"},
+    "preview": {"hteb.yaml"},
 }
 _opened: list[str] = []
 _watching = False

@@ -58,7 +58,7 @@ def test_a_campaign_by_commands_alone(
     variant: Make, crowd: Crowd, site: MTurkSite, far: Callable[[Study], Study]
 ) -> None:
     study = far(drawn(variant, crowd=CROWD | {"share": 1.0}))
-    with stage(study, "preview", [], [write_preview(study)]):
+    with stage(study, "preview", [], [write_preview(CampaignRecords(study))]):
         pass
     before = status_text(read_status(Evidence(study), datetime.now(UTC)))
     assert f"Next: plumbline crowd plan --platform rehearsal {study.arguments}\n" in before

@@ -121,7 +121,7 @@ def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(variant: M
 def test_after_a_rehearsal_the_next_step_is_real_workers(variant: Make, crowd: Crowd) -> None:  # noqa: F811
     """The rehearsal's plan is none of theirs, and they are not asked before the study names their platform."""
     study = drawn(variant)
-    with stage(study, "preview", [], [write_preview(study)]):
+    with stage(study, "preview", [], [write_preview(CampaignRecords(study))]):
         pass
     first = crowd(study, "status")[1]
     assert f"Next: plumbline crowd plan --platform rehearsal {study.arguments}" in first
