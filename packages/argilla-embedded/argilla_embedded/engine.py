@@ -197,7 +197,8 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
     async def get_dataset_progress(self, dataset: Dataset) -> dict[str, int]:
         """The number of records, in all and by status; nothing for a draft.
 
-        With own progress, an annotator's pending records are those left in the annotator's queue; others are completed.
+        With own progress, an annotator's pending records are those left in the annotator's queue. The others are
+        completed, but for those that come back to this queue unless their holders answer.
         """
         status: Any = Record.status
         handing = self.queues.handing
@@ -214,9 +215,9 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
                 return counts(connection, counted)
             # Each record is counted once, because others answer meanwhile.
             wanted = dataset.distribution["min_submitted"]
-            held, left = handing.elsewhere(connection, dataset.id, own, wanted)
+            held, left, back = handing.elsewhere(connection, dataset.id, own, wanted)
             found = Counter(counts(connection, counted.where(Record.id.not_in(held))))
-            found.update(total=len(held), pending=left, completed=len(held) - left)
+            found.update(total=len(held), pending=left, completed=len(held) - left - back)
             return dict(found)
 
         return {} if dataset.is_draft else await self.reading(work)

@@ -4,12 +4,13 @@ Argilla's page takes ten records at a time and asks for more when five are left.
 that other raters would get as well, and all of them answer: to 100 records that want three answers each, eight raters
 gave 438 in a simulation of that page. Here a record that was shown counts for a while as answered by its holder: queues
 and progress leave out records that other raters hold. A rater who leaves without answering blocks a record no longer
-than that.
+than that, and one who is taken out of the workspace no longer at all.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import threading
 import time
@@ -20,7 +21,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from argilla_server.enums import RecordStatus, ResponseStatus
-from argilla_server.models import Record, Response
+from argilla_server.models import Dataset, Record, Response, WorkspaceUser
 from sqlalchemy import Connection, select
 
 from .recent import opened
@@ -49,13 +50,21 @@ class Handing:
         if file is not None:
             opened(file, SCHEMA).close()
 
-    def elsewhere(self, connection: Connection, dataset_id: UUID, rater: UUID, wanted: int) -> tuple[list[UUID], int]:
-        """Return the records that only other raters hold, and how many of these the rater still has to answer."""
+    def elsewhere(
+        self, connection: Connection, dataset_id: UUID, rater: UUID, wanted: int
+    ) -> tuple[list[UUID], int, int]:
+        """Return the records that only other raters hold; how many are left for the rater; how many may come back.
+
+        These do unless their holders answer.
+        """
+        members = Members.of(connection, dataset_id)
         with self._database() as database:
-            held = Held.of(database, dataset_id, rater)
+            held = Held.of(database, dataset_id, rater, members)
         answers = answers_of(connection, held.elsewhere(held.others))
-        left = sum(one.to_come(rater.hex) and held.is_open(record, one, wanted) for record, one in answers.items())
-        return [UUID(record) for record in answers], left
+        to_come = {record: one for record, one in answers.items() if one.to_come(rater.hex)}
+        left = sum(held.is_open(record, one, wanted) for record, one in to_come.items())
+        incomplete = sum(one.submitted < wanted for one in to_come.values())
+        return [UUID(record) for record in answers], left, incomplete - left
 
     def queue(  # noqa: PLR0913
         self, connection: Connection, dataset_id: UUID, rater: UUID, wanted: int, pending: Sequence[str], shown: slice,
@@ -67,10 +76,10 @@ class Handing:
         `own_first` puts held records first, because Argilla's page asks for the records after its own. Records after
         the shown ones are not looked up: they count as left for the rater.
         """
-        answers, number = dict[str, Answers](), 10 + shown.stop
+        answers, number, members = dict[str, Answers](), 10 + shown.stop, Members.of(connection, dataset_id)
         while True:
             with self._database() as database:
-                held = Held.of(database, dataset_id, rater)
+                held = Held.of(database, dataset_id, rater, members)
                 order = sorted(pending, key=lambda one: one not in held.own) if own_first else pending
                 left, unknown = held.left(order, answers, wanted, shown.stop)
                 if not unknown:
@@ -104,6 +113,11 @@ class Answers(NamedTuple):
         """Whether a rater has not answered yet, and the record is pending; a draft is no answer."""
         return self.pending and self.given.get(rater) in (None, ResponseStatus.draft)
 
+    @property
+    def submitted(self) -> int:
+        """The number of submitted responses."""
+        return sum(status == ResponseStatus.submitted for status in self.given.values())
+
 
 DELETED = Answers(pending=False, given={})
 
@@ -123,6 +137,20 @@ def answers_of(connection: Connection, records: Sequence[str]) -> dict[str, Answ
     return found
 
 
+class Members(NamedTuple):
+    """Who is let into a dataset's workspace, and when that was looked up."""
+
+    raters: list[str]
+    at: float
+
+    @classmethod
+    def of(cls, connection: Connection, dataset_id: UUID) -> Members:
+        """Return the members now, or a little later than `at`: whoever is given records after that is one."""
+        at = time.monotonic()
+        let_in = select(WorkspaceUser.user_id).join(Dataset, Dataset.workspace_id == WorkspaceUser.workspace_id)
+        return cls([user.hex for user in connection.scalars(let_in.where(Dataset.id == dataset_id))], at)
+
+
 class Held(NamedTuple):
     """The records of a dataset that a rater holds, and the holders of the others."""
 
@@ -131,8 +159,10 @@ class Held(NamedTuple):
     others: dict[str, set[str]]  #: record to raters
 
     @classmethod
-    def of(cls, database: sqlite3.Connection, dataset_id: UUID, rater: UUID) -> Held:
-        """Return the present state."""
+    def of(cls, database: sqlite3.Connection, dataset_id: UUID, rater: UUID, members: Members) -> Held:
+        """Return the present state, after what raters held who have been taken out is free."""
+        gone = "DELETE FROM held WHERE dataset = ? AND at < ? AND rater NOT IN (SELECT value FROM json_each(?))"
+        database.execute(gone, (dataset_id.hex, members.at, json.dumps(members.raters)))
         found = cls(rater.hex, set(), defaultdict(set))
         since = time.monotonic() - HELD_SECONDS  # one clock for all processes, which nobody sets
         rows = database.execute("SELECT record, rater FROM held WHERE dataset = ? AND at >= ?", (dataset_id.hex, since))
@@ -171,8 +201,7 @@ class Held(NamedTuple):
         if self.rater in answers.given or record in self.own:
             return True
         to_come = sum(answers.to_come(one) for one in self.others.get(record, ()))
-        submitted = sum(status == ResponseStatus.submitted for status in answers.given.values())
-        return answers.pending and submitted + to_come < wanted
+        return answers.pending and answers.submitted + to_come < wanted
 
 
 def give(database: sqlite3.Connection, dataset_id: UUID, rater: UUID, records: Sequence[str]) -> None:

@@ -18,6 +18,15 @@ def test_records_are_handed_out_only_where_that_is_asked_for(served: Callable[..
     made, records = dataset(server, workspace)
     assert set(queue(server, made, ada)) == set(records)
     assert set(queue(server, made, grace)) == (set() if asked else set(records))
+    progress = server.done("GET", f"datasets/{made}/progress", key=grace)
+    assert progress["completed"] == 0 and progress["pending"] == (0 if asked else 10)  # what ada has may come back
+    ada_id = server.done("GET", "me", key=ada)["id"]
+    server.done("DELETE", f"workspaces/{workspace}/users/{ada_id}")
+    assert set(queue(server, made, grace)) == set(records)
+    server.done("POST", f"workspaces/{workspace}/users", {"user_id": ada_id})
+    assert set(queue(server, made, ada)) == (set() if asked else set(records))  # grace has them now
+    server.done("DELETE", f"users/{server.done('GET', 'me', key=grace)['id']}")
+    assert set(queue(server, made, ada)) == set(records)
 
 
 @pytest.mark.parametrize("asked", [False, True])
