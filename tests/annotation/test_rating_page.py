@@ -32,6 +32,7 @@ from annotation.verdicts.acceptance import accept, answers_lines
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
 from plumbline.study import Study
+from tests.annotation.argilla_site import term
 from tests.annotation.campaigns import ALONE, dataset, pending, rater, small, systems
 from tests.annotation.human.studies import study_of
 from tests.axe import findings
@@ -442,18 +443,29 @@ def test_a_server_that_is_restarted_between_two_pairs_gets_every_answer(
     assert all(len(each) == 1 for each in given.values())
 
 
-def test_a_rater_who_is_taken_out_is_told_and_keeps_what_was_stored(
-    argilla: Argilla, study: Study, user: server.User, page: Page
+def test_a_rater_who_is_taken_out_is_told_and_keeps_what_was_stored_and_others_get_the_rest(
+    argilla: Argilla, study: Study, user: server.User, page: Page, chromium: Browser
 ) -> None:
-    dataset_id = dataset(study, argilla)
+    dataset_id, others = dataset(study, argilla), [rater(argilla, f"staying-{number}") for number in range(3)]
+    publish(study, argilla)
     begin(page, argilla.url, user, dataset_id)
     turn(page, 1, 4)
+    pending = [term({"entity": entity, "property": "status"}, "pending") for entity in ("response", "record")]
+    queue = {"filters": {"type": "and", "and": pending}}
+    for other in others[:2]:  # who have all four pairs on their screens
+        argilla.request("POST", f"/me/datasets/{dataset_id}/records/search", api_key=other.api_key, json=queue)
+    third = chromium.new_context().new_page()
+    sign_in(third, argilla.url, others[2])
+    expect(third.get_by_text("0 answered. Others have the rest now; some may come back to you.")).to_be_visible()
     rate(page, 4, 4)
     turn(page, 2, 4)
     expect(page.locator("#progress")).to_contain_text("1 of 4")
     workspace = argilla.request("GET", f"/datasets/{dataset_id}")["workspace_id"]
     reader = argilla.request("GET", "/me", api_key=user.api_key)["id"]
     argilla.request("DELETE", f"/workspaces/{workspace}/users/{reader}")
+    third.reload()
+    expect(third.get_by_text("0 answered, 3 left.")).to_be_visible()  # the stored answer is one of three
+    third.context.close()
     rate(page, 3, 3)
     expect(page.get_by_text("An answer was not taken")).to_be_visible()
     assert sum(len(each) for each in responses(argilla, dataset_id).values()) == 1

@@ -36,10 +36,11 @@ async function ask(path, body, method = body ? "POST" : "GET") {
 }
 
 // Left is what the own queue still has, drafts too: what others have completed is in no queue, though the reader's
-// numbers of answers have it as pending.
+// numbers of answers have it as pending. Out is what others hold now: it comes back unless they answer.
 async function counted(id) {
   const [{ responses }, queue] = await Promise.all([ask(`me/datasets/${id}/metrics`), ask(`datasets/${id}/progress`)]);
-  return { done: responses.submitted + responses.discarded, left: queue.pending, drafts: responses.draft };
+  const { pending: left, total, completed } = queue;
+  return { done: responses.submitted + responses.discarded, left, out: total - completed - left, drafts: responses.draft };
 }
 
 const learns = one => /-training(-[A-Z]{2,3})+$/.test(one.name); // raters learn on it, and nothing of it counts
@@ -70,5 +71,6 @@ const target = one => {
 function summary(work) {
   const done = sum(work, "done"), left = sum(work, "left");
   if (!work.length) return WORDS.nothing;
-  return left ? WORDS.so_far.replace("{done}", done).replace("{left}", left) : WORDS.all.replace("{done}", done);
+  const words = left ? WORDS.so_far : sum(work, "out") ? WORDS.others : WORDS.all;
+  return words.replace("{done}", done).replace("{left}", left);
 }
