@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from annotation.argilla.client import SIMULATED, Argilla, ArgillaUser, DatasetListing, configured
+from annotation.campaign.counting import excluded_raters
 from annotation.campaign.names import WORKER, account_pseudonym
 from annotation.campaign.offering import ARGILLA
 from annotation.campaign.records import CampaignRecords
@@ -231,7 +232,7 @@ class Admission:
 
     readers: Mapping[str, int]  #: of each workspace
     unknown: int  #: annotators with unknown languages, who are let in everywhere
-    out: Sequence[str] = ()  #: user names of former members whom `raters.people` does not name
+    out: Sequence[str] = ()  #: user names of former members who are excluded, or whom `raters.people` does not name
     people: int = 0  #: how many people are let in somewhere
 
 
@@ -280,23 +281,24 @@ def is_offered(study: Study) -> bool:
 def admit_annotators(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]]) -> Admission:
     """Admit the study's annotators to its workspaces in languages that they read; to none before it is published.
 
-    `reads` are languages by user name; annotators who are not in it are let in everywhere. Members stay, unless
-    `raters.people` does not name them: then they are removed, and their answers stay on the server.
+    `reads` are languages by user name; annotators who are not in it are let in everywhere. Members stay, unless they
+    are excluded or `raters.people` does not name them: then they are removed, our server gives others what they were
+    shown, and their answers stay on the server.
     """
-    named = study.raters.people
-    people, readers, out, let_in = annotators(named, argilla), {}, set[str](), set[str]()
+    excluded, readers, out, let_in = excluded_raters(CampaignRecords(study).decided), {}, set[str](), set[str]()
+    able_to_rate = annotators(study.raters.people, argilla)
+    people = [user for user in able_to_rate if account_pseudonym(study.name, user.id, simulated=False) not in excluded]
     workspaces = workspaces_of(study.name, argilla) if is_offered(study) else {}
     for name, (workspace_id, languages) in workspaces.items():
         able = [user for user in people if languages <= set(reads.get(user.username, languages))]
         admit(workspace_id, argilla, able)
         readers[name] = len(able)
         let_in |= {user.id for user in able}
-        if named is not None:
-            stay = {user.id for user in people}
-            for user in argilla.members(workspace_id).values():
-                if is_person(user) and user.id not in stay:
-                    argilla.request("DELETE", f"/workspaces/{workspace_id}/users/{user.id}")
-                    out.add(user.username)
+        stay = {user.id for user in people}
+        for user in argilla.members(workspace_id).values():
+            if is_person(user) and user.id not in stay:
+                argilla.request("DELETE", f"/workspaces/{workspace_id}/users/{user.id}")
+                out.add(user.username)
     return Admission(readers, sum(user.username not in reads for user in people), sorted(out), len(let_in))
 
 

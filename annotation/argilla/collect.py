@@ -46,7 +46,10 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
             refuse_other_sample(records)
         rubric, pairs, again = asked_rubric(records), records.shown_by_id, records.answers_again
         snapshot = last_snapshot(study.folder, ARGILLA) if again or not replace else {}
-        reading = _Reading(argilla, study.name, study.raters, pairs, rubric, set_aside(again, snapshot), replace)
+        decided = {decision.rater_id for decision in records.decisions}
+        reading = _Reading(
+            argilla, study.name, study.raters, decided, pairs, rubric, set_aside(again, snapshot), replace
+        )
         datasets = {queue.dataset(study.name): dataset for queue, dataset in published(records, argilla).items()}
         earlier = {} if replace else snapshot
         parts, members = reading.read(datasets, earlier)
@@ -70,6 +73,7 @@ class _Reading:
     argilla: Argilla
     study_name: str
     raters: RatersSpec
+    decided: Collection[str]  # raters about whom people decided: their answers are read, in any workspace
     pairs: Mapping[str, Pair]
     rubric: Rubric
     set_aside: Mapping[tuple[str, str], Answer]  # answers from before their pairs were offered again
@@ -80,12 +84,17 @@ class _Reading:
     ) -> tuple[dict[str, SourcePart], list[Member]]:
         """Return the answers by dataset, read again only after changes, and the raters of each dataset."""
         parts, asked_raters, named = dict[str, SourcePart](), list[Member](), named_raters(self.raters, self.argilla)
+        decided = {
+            user.id: user
+            for user in self.argilla.users()
+            if account_pseudonym(self.study_name, user.id, simulated=False) in self.decided
+        }
         for name, dataset in datasets.items():
             members = self.argilla.members(dataset.workspace_id)
             simulated = {user_id: user for user_id, user in members.items() if user.simulated}
             pseudonyms = {
                 user_id: account_pseudonym(self.study_name, user.id, simulated=user.simulated)
-                for user_id, user in (members if named is None else named | simulated).items()
+                for user_id, user in (members | decided if named is None else named | simulated).items()
             }
             asked_raters += [
                 Member(rater_id=pseudonyms[user_id], dataset=name, simulated=user.simulated)
@@ -174,8 +183,8 @@ def _refuse_unnamed(
     if lost_rater := next((rater for rater in unlisted if rater in had and rater not in has), ""):
         raise StudyError(
             f"{file}: raters.people no longer names {unlisted[lost_rater]!r}, who gave"
-            f" {count(had[lost_rater], 'collected answer')}; put the name under raters.former to keep them, or add"
-            " --replace to drop them"
+            f" {count(had[lost_rater], 'collected answer')}; put the name under raters.former to keep them (under"
+            " raters.people, if they rate on), or add --replace to drop them"
         )
 
 

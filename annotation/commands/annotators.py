@@ -17,7 +17,7 @@ from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators, names_at
 from annotation.argilla.client import attach, reach
 from annotation.argilla.publish import has_rating_page
-from annotation.campaign.counting import asked_again
+from annotation.campaign.counting import asked_again, excluded_raters
 from annotation.campaign.records import PAIRS, CampaignRecords
 from annotation.crowd.pay import assumed_hours
 from annotation.crowd.tally import counted
@@ -66,8 +66,8 @@ def invite(
 
     `names` default to the study's `raters.people`, `address` to the server's own. A letter has a new link, made
     when the letter is asked for (`links`: of those who have none, or of all, whose old ones end); or name and password,
-    but no password that this machine does not know (of an account on another Argilla). Who reads none of the study's
-    languages, or keeps a link, gets none, and a line says so.
+    but no password that this machine does not know (of an account on another Argilla). Who is excluded, reads none of
+    the study's languages, or keeps a link, gets none, and a line says so.
     Raises StudyError if nobody is named, for a person whom the study does not name, for an invalid name, and for links
     of another Argilla.
     """
@@ -91,6 +91,9 @@ def invite(
     def letters() -> Iterator[Letter]:
         for name in invited:
             codes = reads.get(name, ())
+            if pseudonyms[name] in excluded_raters(evidence.decided):
+                print(f"no letter to {name}, who is excluded", file=sys.stderr)
+                continue
             if codes and not any(queue.languages <= set(codes) for queue in queues_of(evidence.shown)):
                 print(f"no letter to {name}, who reads none of the study's languages", file=sys.stderr)
                 continue

@@ -43,7 +43,7 @@ from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, extend_sample, sample_settings
-from annotation.server import has_database
+from annotation.server import Home, has_database
 from annotation.status.next_step import next_step
 from annotation.status.status import read_status, unreviewed, with_server
 from annotation.status.text import headline
@@ -212,8 +212,8 @@ def publish_pairs(*, options: CampaignOptions) -> StudyOptions:
     for line in [*done.lines(), *training_lines(training)]:
         print(f"  {line}")
     if done.admission.out:
-        print(f"  taken out of the study, since raters.people does not name them: {', '.join(done.admission.out)};"
-              " their answers stay on the server")  # fmt: skip
+        print(f"  taken out of the study, since they are excluded or raters.people does not name them:"
+              f" {', '.join(done.admission.out)}; their answers stay on the server")  # fmt: skip
     if not study.raters.simulated:
         warn_of_readers(study.raters, done)
         say_unread(records, reads)
@@ -359,7 +359,19 @@ def review(
     with alone(study):
         decision = decide(study, *raters, exclude=bool(exclude), reason=reason or "", signs=evidence.signs, names=names)
     say_decision(study, decision, [named(rater, names) for rater in raters])
+    admit_again(study, options.home)
     return options
+
+
+def admit_again(study: Study, home: Home) -> None:
+    """Take out of Argilla whom people excluded, who may be at work, and let in whom they keep."""
+    if not accounts.is_offered(study):
+        return
+    if accounts.is_served(home):
+        with connect(home, existing=True) as argilla:
+            accounts.admit_annotators(study, argilla, accounts.languages_at(argilla, home))
+    else:
+        print(f"  the server does not run: {study.command('publish')} tells it who may rate")
 
 
 def say_decision(study: Study, decision: Decision, raters: Sequence[str]) -> None:

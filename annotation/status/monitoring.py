@@ -63,9 +63,10 @@ class Pace:
 def pace_of(ratings: pd.DataFrame, still_open: int, to: datetime) -> Pace | None:
     """Return people's pace at a time by submitted ratings with known times; None if there are none, or simulated ones.
 
-    An answer is what one rater gave to one pair.
+    An answer is what one rater gave to one pair. Excluded raters, who give no more, are left out.
     """
-    submitted = ratings[(ratings["status"] == "submitted") & ~ratings["simulated"].astype(bool) & ~untimed(ratings)]
+    counts = (ratings["status"] == "submitted") & (ratings["excluded"] == "") & ~ratings["simulated"].astype(bool)
+    submitted = ratings[counts & ~untimed(ratings)]
     times = submitted.drop_duplicates(["pair_id", "rater_id"])["submitted_at"].dropna()
     times = times[times <= to]
     if times.empty:

@@ -42,7 +42,7 @@ def next_step(status: Status) -> NextStep:
     came_whole = bool(status.sources) and status.stages["transformations"].state == "not yet"
     if came_whole and (step := _rate(status) or _before_scores(status)):
         return step  # an import has pairs and ratings; outputs are needed for scores alone
-    return _make(status) or _offer(status) or _pay(status) or _rate(status) or _judge(status)
+    return _make(status) or _offer(status) or _pay(status) or _name(status) or _rate(status) or _judge(status)
 
 
 def _amend(status: Status) -> NextStep:
@@ -172,6 +172,15 @@ def _pay(status: Status) -> NextStep | None:
     return NextStep(status.command(action), words) if action else None
 
 
+def _name(status: Status) -> NextStep | None:
+    """Return the step for people with answers whom the study names no longer; None where nothing is to be collected."""
+    if not status.unnamed or (status.decided and not status.uncollected):
+        return None
+    names = f"{'name' if len(status.unnamed) == 1 else 'names'} of {', '.join(status.unnamed)}"
+    edit = f"after you have put the {names} under raters.former in {status.study.file}"
+    return NextStep(status.command("status"), f"{edit}: until then `collect` stops, since it drops no answers")
+
+
 def _rate(status: Status) -> NextStep | None:
     """Return the next step while ratings come in; None when verdicts can be or have been reached."""
     if status.uncollected:
@@ -222,7 +231,7 @@ def _find(status: Status, words: str, end: str = "") -> NextStep:
         more = 1 if annotators else status.study.raters.per_pair
         names = [f"rater-{number}" for number in range(annotators + 1, annotators + more + 1)]
         return NextStep(f"{invite} {' '.join(names)}", f"{words}; take other names if you like{end}")
-    if annotators < len(people):
+    if annotators + int(status.raters["excluded"].sum()) < len(people):
         return NextStep(invite, f"{words}{end}")
     add, groups, after = f"added a person to raters.people in {status.study.file}", status.undecided, _after(status)
     if after and groups and all(group.lacks(status.study) or group.suffices(status.study) for group in groups):
@@ -233,13 +242,8 @@ def _find(status: Status, words: str, end: str = "") -> NextStep:
 
 def _wait(status: Status) -> NextStep | None:
     """Return the next step towards answers that can decide something; None if no answers are to come."""
-    if step := _never(status) or _ask_crowd(status):
+    if step := _never(status) or _ask_crowd(status) or _publish(status):
         return step
-    if status.again:
-        more = f"offers the pairs of {count(status.again, 'answer')} by excluded raters to others"
-        return NextStep(status.command("publish"), more)
-    if status.opens:
-        return NextStep(status.command("publish"), "opens the next block to raters")
     missing = sum(
         group.awaited + group.anew * _from_files(status) for group in status.undecided if not group.lacks(status.study)
     )
@@ -251,8 +255,24 @@ def _wait(status: Status) -> NextStep | None:
     end = f"; when no more will come{', and only once' if once else ''}: {rest}"
     if status.nobody_left:
         return _find(status, f"{count(missing, 'answer')} to come, which no present rater can give", end)
+    if absent := absent_words(status):
+        return _find(status, f"{absent} Those of the others come with {collecting(status)}", end)
     words = f"when more of the {count(missing, 'answer')} that are open have come{end}"
     return (_serve(status) if ARGILLA in status.sources else None) or NextStep(collecting(status), words)
+
+
+def _publish(status: Status) -> NextStep | None:
+    """Return the step that offers raters more pairs; None where there are none to offer."""
+    if not status.again and not status.opens:
+        return None
+    again = f"offers the pairs of {count(status.again, 'answer')} by excluded raters to others"
+    return NextStep(status.command("publish"), again if status.again else "opens the next block to raters")
+
+
+def absent_words(status: Status) -> str:
+    """Return a sentence on open answers that are asked of nobody; empty without any."""
+    absent = count(status.unanswerable, "answer is", "answers are")
+    return f"{absent} asked of raters who are not there." if status.unanswerable else ""
 
 
 def collecting(status: Status) -> str:

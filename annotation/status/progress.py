@@ -89,6 +89,20 @@ class Workload:
         complete = [*got.index[got >= wanted], *(pair_id for pair_id in self.withdrawn if pair_id in self.datasets)]
         return list(dict.fromkeys(complete))
 
+    def unanswerable(self, pairs: pd.DataFrame, answers: pd.DataFrame) -> int:
+        """Return how many open answers no member who is not excluded can give; 0 where no member is known.
+
+        `pairs` have columns pair_id and `open`; a member can answer a pair once, and not after discarding it.
+        """
+        excluded = set(answers.loc[answers["excluded"] != "", "rater_id"])
+        present = {(member.dataset, member.rater_id) for member in self.members if member.rater_id not in excluded}
+        done = answers.loc[answers["status"] != "draft", _ANSWER].drop_duplicates()
+        places = zip(done["pair_id"].map(self.datasets), done["rater_id"], strict=True)
+        through = done.loc[[membership in present for membership in places], "pair_id"].value_counts()
+        let_in = Counter(dataset for dataset, _ in present)
+        able = [let_in[self.datasets[pair_id]] - through.get(pair_id, 0) for pair_id in pairs["pair_id"]]
+        return int((pairs["open"] - able).clip(lower=0).sum()) if present else 0
+
 
 def by_transformation(pairs: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each transformation and language of the sample, in order; `pairs` are those of `by_pair`.
@@ -108,7 +122,7 @@ def by_rater(ratings: pd.DataFrame, workload: Workload, signs: Sequence[Sign]) -
     Columns: rater_id, simulated, `answers` (submitted), `open` (pairs of the rater's datasets that want answers and
     have none of the rater's; NA for who is no member: ratings from files), `drafts`, `discarded`, `last` (when the last
     answer was submitted, NaT where files do not say it), `signs`, `excluded` and `out` (answered in Argilla, and is
-    no longer let in while others are).
+    neither excluded nor let in while others are).
     """
     columns = [*_ANSWER, "status", "excluded", "submitted_at", "simulated", "source", "batch"]
     answers = ratings[columns].assign(again=asked_again(ratings)).drop_duplicates(_ANSWER)
@@ -139,7 +153,7 @@ def by_rater(ratings: pd.DataFrame, workload: Workload, signs: Sequence[Sign]) -
             "last": last.get(rater, pd.NaT),
             "signs": of_rater[rater],
             "excluded": rater in excluded,
-            "out": rater in here - members,
+            "out": rater in here - members - excluded,
         }
         for rater, simulated in simulated_by_rater.items()
     ]

@@ -20,7 +20,8 @@ import pandas as pd
 from annotation import server
 from annotation.argilla.accounts import ServerAnswers, answered_now, is_served
 from annotation.campaign.counting import asked_again
-from annotation.campaign.offering import CampaignName
+from annotation.campaign.names import known_names
+from annotation.campaign.offering import CampaignName, places_asked
 from annotation.campaign.records import CampaignData
 from annotation.crowd.summary import read_summaries, summary_text, to_close, to_launch, to_pay, whole_tally
 from annotation.crowd.tally import Tally
@@ -52,7 +53,7 @@ from generation.output_statistics import FlagCount, flagged_lines, flagged_outpu
 from plumbline.errors import DataError, StudyError
 from plumbline.records import ARGILLA
 from plumbline.study import Study
-from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study.campaign import AcceptanceSpec, RatersSpec
 from plumbline.words import count
 
 _ON_SERVER = (
@@ -100,7 +101,9 @@ class Status:
     on_record: int = 0  #: answers that were collected of what it has
     set_aside: int = 0  #: answers on record that it no longer has: of excluded raters, whose pairs it offers again
     blocks: tuple[str, ...] = ()  #: of a rule by blocks: what is open now, in lines
+    beyond_members: int = 0  #: open answers, for what is undecided, that no rater of the last `collect` can give
     again: int = 0  #: answers of excluded raters whose pairs `publish` would offer again, for what is undecided
+    unnamed: tuple[str, ...] = ()  #: raters with answers on record whose names the study has no longer, as far as known
     to_pay: tuple[str, str] = ("", "")  #: what crowd workers wait for (`annotation.crowd.summary.to_pay`)
     to_launch: tuple[CampaignName, int] | None = None  #: a crowd to ask now (`annotation.crowd.summary.to_launch`)
     crowd: tuple[str, ...] = ()  #: batches, submissions and money of each crowd campaign, in lines
@@ -187,14 +190,28 @@ class Status:
     @property
     def nobody_left(self) -> bool:
         """Whether no known rater can still answer; raters admitted since the last `collect` can."""
-        raters, published, collected = self.raters, self.stages["published"], self.stages["collected"]
+        raters = self.raters
         if raters.empty:
             return True
-        members = raters["open"].notna()
+        has_members = raters["open"].notna().any()
+        return bool(has_members and not self.has_new_raters and not self._present["open"].sum())
+
+    @property
+    def _present(self) -> pd.DataFrame:
+        """The known raters who can answer."""
+        return self.raters[self.raters["open"].notna() & ~self.raters["excluded"]]
+
+    @property
+    def unanswerable(self) -> int:
+        """Open answers that no rater who is there can give, as far as is known."""
+        return 0 if self.has_new_raters else self.beyond_members
+
+    @property
+    def has_new_raters(self) -> bool:
+        """Whether more raters were admitted since the last `collect`, which alone knows who they are."""
+        published, collected = self.stages["published"], self.stages["collected"]
         since = published.admitted_at and collected.at and collected.at <= published.admitted_at
-        if since and (published.annotators or 0) > members.sum():
-            return False
-        return bool(members.any() and not raters.loc[members & ~raters["excluded"], "open"].sum())
+        return bool(since and (published.annotators or 0) > len(self._present))
 
 
 def read_status(
@@ -229,6 +246,7 @@ def read_status(
     progress = _progress(study, pairs, reached_now, undecided, fresh=fresh, ready=ready)
     if not evidence.offered:  # imported ratings: how many were asked for is unknown
         progress = progress.assign(wanted=progress["counting"], open=0)
+    workload = Workload.of(evidence)
     status = Status(
         evidence=evidence,
         study=study,
@@ -238,7 +256,8 @@ def read_status(
         warnings=(),
         notes=_notes(evidence, read.pairs, flagged),
         progress=progress,
-        raters=by_rater(ratings, Workload.of(evidence), found_signs),
+        raters=by_rater(ratings, workload, found_signs),
+        beyond_members=_beyond_members(evidence, workload, undecided),
         unreviewed=unreviewed(found_signs, evidence.decisions),
         mismatch=mismatched,
         rules_fixed=evidence.rules_fixed[0],
@@ -298,6 +317,16 @@ def _again(evidence: Evidence, published: Stage, undecided: Sequence[Ahead]) -> 
     if last is None or published.at is None or published.annotators is None or published.at > last:
         return 0
     return sum(group.anew for group in undecided)
+
+
+def _beyond_members(evidence: Evidence, workload: Workload, undecided: Sequence[Ahead]) -> int:
+    """Return how many open answers no present annotator can give; 0 where others than annotators are asked too."""
+    if places_asked(evidence) != {ARGILLA}:
+        return 0
+    units = {unit for group in undecided if not group.lacks(evidence.study) for unit in group.units}
+    pairs = evidence.answers_by_pair.assign(pair_id=evidence.collected.sample["pair_id"].array)
+    here = [unit in units for unit in zip(pairs["transformation"], pairs["language"], strict=True)]
+    return workload.unanswerable(pairs[here], evidence.collected.known)
 
 
 def _languages(pairs: pd.DataFrame) -> list[tuple[str, str]]:
@@ -425,13 +454,27 @@ def with_server(status: Status, collected: CampaignData, home: server.Home) -> S
     if status.stages["published"].annotators is None and ARGILLA not in status.sources:
         return status
     names = {queue.dataset(status.study.name) for queue, _ in frames_by_queue(collected.pairs)}
-    ratings = collected.known
-    submitted = ratings[(ratings["source"] == ARGILLA) & (ratings["status"] == "submitted")]
+    ratings = collected.known[collected.known["source"] == ARGILLA]
+    submitted = ratings[ratings["status"] == "submitted"]
+    if unnamed := _unnamed(status.study.raters, known_names(home, status.study.name), ratings):
+        fault = f"raters.people no longer names {', '.join(unnamed)}, so `collect` stops"
+        ways = f"raters.former keeps their answers, `{status.command('collect')} --replace` drops them"
+        status = replace(status, warnings=(*status.warnings, f"{status.study.file}: {fault}; {ways}"), unnamed=unnamed)
     answers = submitted.assign(again=asked_again(submitted)).drop_duplicates(["pair_id", "rater_id"])
     n_again = int(answers["again"].sum())
-    return replace(
-        status, server=answered_now(status.study.name, home, names), on_record=len(answers) - n_again, set_aside=n_again
-    )
+    on_server = answered_now(status.study.name, home, names)
+    return replace(status, server=on_server, on_record=len(answers) - n_again, set_aside=n_again)
+
+
+def _unnamed(raters: RatersSpec, names: Mapping[str, str], ratings: pd.DataFrame) -> tuple[str, ...]:
+    """Return the raters of these ratings whose names, known here, are in neither of the study's lists: `collect` stops.
+
+    `names` are by pseudonym, and are not returned: reports show the next step.
+    """
+    if raters.people is None:
+        return ()
+    named = {*raters.people, *raters.former}
+    return tuple(sorted(rater for rater in set(ratings["rater_id"]) & names.keys() if names[rater] not in named))
 
 
 def server_line(status: Status) -> str:

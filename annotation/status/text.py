@@ -19,7 +19,7 @@ from annotation.records import Outcome, Verdict
 from annotation.server.home import Home
 from annotation.statistics.systems import SideBySide
 from annotation.status.monitoring import DAY, agreement_exhibit
-from annotation.status.next_step import NextStep, collecting, next_step
+from annotation.status.next_step import NextStep, absent_words, collecting, next_step
 from annotation.status.progress import Stage
 from annotation.status.status import Status, server_line, status_now, status_of
 from annotation.verdicts import preferences
@@ -127,7 +127,7 @@ def _progress_text(status: Status, *, more: bool) -> str:
     if missing:
         note += f" {missing:,} of the {count(wanted_answers, 'answer')} to {item}s are open."
     note += f" Withdrawn {item}s, and answers to them, are in no other column." if withdrawn else ""
-    lines = [note]
+    lines = [note, absent_words(status)]
     if status.verdicts:
         decided = ", ".join(f"{number} {name}" for name, number in status.verdicts.items())
         lines.append(f"Verdicts{'' if status.stages['verdicts'].state == 'done' else ' so far'}: {decided}.")

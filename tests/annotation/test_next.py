@@ -232,7 +232,8 @@ def test_a_careless_rater_is_excluded_and_another_invited(tmp_path: Path, home: 
     def act(name: str, words: str) -> None:
         study = load_study(file, tmp_path / "exports")
         if name == "collect" and "when" in words:
-            walk.careless = answered(study, home, people, wrong)
+            there = [one for one in people if not (walk.careless and one in wrong)]  # who is excluded cannot
+            walk.careless = answered(study, home, there, wrong)
         if "added a person to raters.people" in words:
             people.append("next-cleo")
             demo(tmp_path, raters={**raters, "people": people}, **parts)

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Sequence
 
 import pytest
+import yaml
 
 from annotation import server
 from annotation.argilla.accounts import published, workspaces_of
@@ -97,10 +98,11 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
     told = run("status", "--more")
     pseudonyms = {name: re.search(rf"(rater-[0-9a-f]{{8}}) {name}", told) for name in people}
     assert all(pseudonyms.values())
+    assert "- Paraphrasing, English (items: 3, minutes: about " in run("users", "invite", "ottokar")
     assert run("review", "--exclude", "ottokar", "--reason", "asked to be left out").startswith("naming: rater-")
     assert re.search(r"rater-[0-9a-f]{8} ottokar +excluded", run("review"))
     assert re.search(r"ottokar .* rater-[0-9a-f]{8} +yes\n", run("users", "list"))
-    assert "- Paraphrasing, English (items: 3, minutes: about " in run("users", "invite", "ottokar")
+    assert "letter to" not in run("users", "invite", "ottokar")
     run("accept")
     run("ratings-report")
     for file in study.folder.rglob("*"):
@@ -108,3 +110,12 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
             content = file.read_bytes()
             content = gzip.decompress(content) if file.suffix == ".gz" else content
             assert not [name for name in people if name.encode() in content], file
+
+    written = yaml.safe_load(study.file.read_text(encoding="utf-8"))
+    (ottokar,) = [found[1] for name, found in pseudonyms.items() if found and name == "ottokar"]
+    for former in ([], ["ottokar"]):  # whom neither list names stops collecting, and status says so before
+        raters = written["raters"] | {"people": ["marguerite", "gertrude"], "former": former}
+        study.file.write_text(yaml.safe_dump(written | {"raters": raters}), encoding="utf-8")
+        facts, _, following = run("status").rpartition("Next: ")
+        assert ("--replace" in facts) == (ottokar in following) == (not former)
+        assert "ottokar" not in following

@@ -21,12 +21,14 @@ from annotation.commands.annotators import Letter, hand_out, invite
 from annotation.ratings.answers import last_snapshot
 from annotation.ratings.decisions import decide
 from annotation.server.plugin.plumbline_argilla.rate import LINK
+from annotation.status.progress import read_members
 from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
-from plumbline.errors import StudyError
+from plumbline.errors import ServiceError, StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, answer, dataset, rater, small
+from tests.commands import here
 from tests.concluded import concluded
 from tests.conftest import make_variant
 
@@ -85,7 +87,8 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
     done = publish(study, argilla)
     assert done.set_aside == 4 and any("others are asked for these pairs: 4" in line for line in done.lines())
     assert len(pending(argilla, users["cy"], dataset(study, argilla))) == 4
-    assert not pending(argilla, users["ada"], dataset(study, argilla))  # who was excluded is not asked again
+    with pytest.raises(ServiceError, match="may not do that"):  # who was excluded is not asked again
+        pending(argilla, users["ada"], dataset(study, argilla))
     assert publish(study, argilla).set_aside == 0  # once is enough
 
     # Collected in between, nothing is lost: the answers are what they were, and others are waited for.
@@ -111,6 +114,42 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
     assert verdict.review.n_excluded == 8
     kept = [one for part in last_snapshot(study.folder, "argilla").values() for one in part.answers]
     assert len(kept) == 12 and {one.status for one in kept} == {"submitted"}
+
+
+def test_what_an_excluded_rater_was_shown_goes_to_others_at_once_and_her_answers_stay_without_a_list(
+    argilla: Argilla, home: server.Home, variant: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {rater(argilla, f"{one}-leaving").username: one for one in ("dan", "eve")}
+    dan, eve = (user for _, user in sorted((user.username, user) for user in argilla.users() if user.username in names))
+    study = small(
+        variant,
+        "leaving",
+        transformations=["paraphrasing"],
+        raters={"per_pair": 1},
+        acceptance={"min_pairs": 2, "min_raters": 1},
+    )
+    publish(study, argilla)
+    place = dataset(study, argilla)
+    first = pending(argilla, dan, place)[0]
+    answer(argilla, dan, first, "submitted", quality=5, fluency=5)
+    before = of(collect(study, argilla), study, dan)[WHAT]
+    assert not pending(argilla, eve, place)  # dan has all on the screen
+    monkeypatch.setenv("PLUMBLINE_ARGILLA_HOME", str(home.path))
+    words = ("--study", str(study.file), "--exports", str(study.folder.parent), "--reason", "left")
+    assert here("review", "--exclude", pseudonym(study, dan), *words).returncode == 0  # while the server runs
+    assert len(pending(argilla, eve, place)) == 3
+    with pytest.raises(ServiceError, match="may not do that"):
+        pending(argilla, dan, place)
+    pd.testing.assert_frame_equal(of(collect(study, argilla), study, dan)[WHAT], before)
+    publish(study, argilla)
+    assert give(study, argilla, eve, 4) == 4 and pseudonym(study, dan) not in {
+        member.rater_id for member in read_members(CampaignRecords(study))
+    }
+    kept = collect(study, argilla)
+    pd.testing.assert_frame_equal(of(kept, study, dan)[WHAT], before)
+    assert (of(kept, study, dan)["excluded"] == "left").all() and len(of(kept, study, eve)) == 8
+    assert here("review", "--keep", pseudonym(study, dan), *words).returncode == 0
+    assert not pending(argilla, dan, place)  # let in again, and all is answered
 
 
 def test_an_exclusion_that_is_taken_back_leaves_the_latest_answers_surplus(argilla: Argilla, variant: Make) -> None:

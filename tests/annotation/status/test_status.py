@@ -121,6 +121,23 @@ def test_raters_by_hand() -> None:
     assert found["last"]["a"] == NOW - timedelta(days=1) and pd.isna(found["last"]["c"])
 
 
+@pytest.mark.parametrize(("members", "short"), [("a b x", 6), ("a b c x", 2), ("", 0)])
+def test_open_answers_that_nobody_present_can_give_by_hand(members: str, short: int) -> None:
+    """Three answers a pair are wanted, and x is excluded. Of p0 three are open, and a and b can come: one lacks. Of p1
+    one is open, for a and b have answered: it lacks. Of p2 two are open, a's draft comes and b discarded: one lacks. Of
+    p3 three are open, and both discarded: three lack. p4 is complete. With c each lacks one less."""
+    given: list[Given] = [
+        ("p1", "a", "submitted", 1), ("p1", "b", "submitted", 1), ("p1", "x", "submitted", 1),
+        ("p2", "a", "draft", 1), ("p2", "b", "discarded", 1), ("p2", "form", "submitted", 1),
+        ("p3", "a", "discarded", 1), ("p3", "b", "discarded", 1),
+        *[("p4", rater, "submitted", 1) for rater in ("a", "b", "form")],
+    ]  # fmt: skip
+    named = [Member(rater_id=name, dataset="one", simulated=False) for name in members.split()]
+    asked = Workload({f"p{number}": "one" for number in range(5)}, named, 3)
+    pairs = pd.DataFrame({"pair_id": [f"p{number}" for number in range(5)], "open": [3, 1, 2, 3, 0]})
+    assert asked.unanswerable(pairs, ratings_of(given, ["x"])) == short
+
+
 def at(study: Study) -> tuple[Status, str]:
     """The status at NOW and what to do next; that the text can be made is looked at on the way."""
     status = read_status(Evidence(study), NOW)
@@ -304,6 +321,7 @@ def test_the_pace_by_hand() -> None:
     )
     nobody = pace_of(frame, 10, to + timedelta(days=3))
     assert nobody is not None and nobody.ends is None and "no answer in the 24 hours before" in str(nobody)
+    assert pace_of(frame.assign(excluded="careless"), 10, to) is None
     assert pace_of(frame.assign(simulated=True), 10, to) is None and pace_of(frame[:0], 10, to) is None
     assert "expected" not in str(pace_of(frame, 0, to))
     at_once = str(pace_of(frame[-2:], 10, to))
