@@ -47,15 +47,7 @@ def run(words: Sequence[str]) -> int:
     if command is None:
         raise StudyError(f"no command {first!r}; {nearest(first, list(COMMANDS))}; see `plumbline --help`")
     if not command.function:
-        actions = {
-            name.partition(" ")[2]: action for name, action in COMMANDS.items() if name.startswith(f"{command.name} ")
-        }
-        if second not in ("", *_HELP):
-            raise StudyError(
-                f"no action {second!r}; {nearest(second, list(actions))}; see `plumbline {command.name} --help`"
-            )
-        options = f"Options of an action: plumbline {command.name} ACTION --help"
-        print(f"{command.text}\n\n{_listed(actions.values())}\n\n{options}")
+        print(_actions(command, second))
         return 0
     try:
         done = application()(words)
@@ -87,6 +79,14 @@ def _say_next(options: cli.StudyOptions) -> None:
     except ModuleNotFoundError as error:  # a host for generation alone does not have the packages of a campaign
         if (error.name or "").partition(".")[0] in PACKAGES:
             raise
+
+
+def _actions(group: Command, word: str) -> str:
+    """Return the list of a group's actions. Raises StudyError if a word is none of them."""
+    actions = {name.partition(" ")[2]: action for name, action in COMMANDS.items() if name.startswith(f"{group.name} ")}
+    if word not in ("", *_HELP):
+        raise StudyError(f"no action {word!r}; {nearest(word, list(actions))}; see `plumbline {group.name} --help`")
+    return f"{group.text}\n\n{_listed(actions.values())}\n\nOptions of an action: plumbline {group.name} ACTION --help"
 
 
 def _overview() -> str:

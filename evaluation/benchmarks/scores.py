@@ -437,6 +437,20 @@ def families(names: Sequence[str]) -> dict[str, str]:
     return family_of
 
 
+def as_asked(scores: Scores, tasks: Sequence[Any]) -> Scores:
+    """Return the scores of a benchmark's tasks, leaving out others by name. Raises DataError for missing tasks."""
+    wanted = list(of_mteb(tasks).index)
+    if missing := [name for name in wanted if name not in scores.frame]:
+        raise DataError(
+            f"the scores lack {len(missing)} of the benchmark's {len(wanted)} tasks ({', '.join(missing[:5])}"
+            f"{' ...' if len(missing) > 5 else ''}); name the right version of the benchmark, or add the scores"
+        )
+    omissions = [
+        MatrixOmission("task", str(name), "not in the benchmark") for name in scores.frame if name not in wanted
+    ]
+    return dataclasses.replace(scores, frame=scores.frame[wanted], omissions=(*scores.omissions, *omissions))
+
+
 _TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
@@ -491,16 +505,7 @@ def read(source: ScoreSource, *, by_subset: bool = False) -> tuple[Scores, pd.Da
         tasks = mteb_tasks([str(name) for name in scores.frame])
         if source.benchmark:
             tasks = public_tasks(source.benchmark)
-            wanted = list(of_mteb(tasks).index)
-            if missing := [name for name in wanted if name not in scores.frame]:
-                raise DataError(
-                    f"the scores lack {len(missing)} of the benchmark's {len(wanted)} tasks ({', '.join(missing[:5])}"
-                    f"{' ...' if len(missing) > 5 else ''}); name the right version of the benchmark, or add the scores"
-                )
-            omissions = [
-                MatrixOmission("task", str(name), "not in the benchmark") for name in scores.frame if name not in wanted
-            ]
-            scores = dataclasses.replace(scores, frame=scores.frame[wanted], omissions=(*scores.omissions, *omissions))
+            scores = as_asked(scores, tasks)
         if source.languages:
             note = "the table's scores cover all languages of a task, not only those in --languages"
             scores = dataclasses.replace(scores, notes=(*scores.notes, note))

@@ -131,11 +131,7 @@ class SharedItems:
         failed = frozenset().union(*(unit.failed_texts for unit in units))
         texts = [text for text in dataset.texts() if text.field != "passage" and text.text_id not in failed]
         incomplete = {
-            _item(text)
-            for text in dataset.texts()
-            if text.text_id in failed
-            and _is_scored(text)
-            and not re.search(rf"/{re.escape(text.field)}/\d+$", text.item)  # one of a list in its row
+            _item(text) for text in dataset.texts() if text.text_id in failed and _is_scored(text) and not _nested(text)
         }
         names = list(dict.fromkeys(_item(text) for text in texts if _is_scored(text)))
         complete = [name for name in names if name not in incomplete]
@@ -146,17 +142,22 @@ class SharedItems:
 
     def data(self, unit: ScoreUnit) -> Dataset:
         """Return the data set of a unit with only these items."""
-
-        def keep(text: Text, cell: str) -> str | None:
-            scored = text.field != "passage" and _is_scored(text)
-            return None if text.text_id in self.failed or (scored and _item(text) not in self.chosen) else cell
-
-        narrowed = unit.dataset.replaced(keep)
+        narrowed = unit.dataset.replaced(lambda text, cell: cell if self._keeps(text) else None)
         return narrowed if unit.outputs is None else transformed(narrowed, unit.outputs)
+
+    def _keeps(self, text: Text) -> bool:
+        if text.text_id in self.failed:
+            return False
+        return text.field == "passage" or not _is_scored(text) or _item(text) in self.chosen
 
 
 def _is_scored(text: Text) -> bool:
     return text.split == "test"
+
+
+def _nested(text: Text) -> bool:
+    """Return whether a text is one of a list in its row."""
+    return re.search(rf"/{re.escape(text.field)}/\d+$", text.item) is not None
 
 
 def _item(text: Text) -> str:
@@ -186,11 +187,7 @@ def _metadata(source: OutputSource, facts: BundleFacts, unit: ScoreUnit, task: A
     name = identifier(unit.name) + identifier(unit.transformation)  # of no task of mteb, where originals may be one
     of_study = f"From {facts.title}; {facts.origin}.{''.join(f' {line}' for line in facts.warnings)}"
     untransformed = f"{unit.name} untransformed, with the items of the transformed tasks of {facts.study}."
-    languages = set(unit.languages)
-    if unit.transformation != ORIGINAL:  # those of the outputs, for searches also those of the searched texts
-        jobs = (source.plan.job(text, unit.transformation, unit.seed) for text in unit.dataset.texts())
-        languages = {job.languages[-1] for job in jobs} | (languages if KINDS[unit.task].second_side else set())
-    codes = [with_script(code) for code in sorted(languages)]
+    codes = _languages(source, unit)
     several = set(task.dataset) != {"default"}
     by_people = verdict and not facts.warnings
     return TaskMetadata(
@@ -217,6 +214,16 @@ def _metadata(source: OutputSource, facts: BundleFacts, unit: ScoreUnit, task: A
         bibtex_citation="\n".join(text for text in (rights.citation, manifest.citation) if text),
         adapted_from=[base.name] if unit.spec.mteb else None,
     )
+
+
+def _languages(source: OutputSource, unit: ScoreUnit) -> list[str]:
+    """Return the languages of the outputs, for searches also those of the searched texts."""
+    if unit.transformation == ORIGINAL:
+        return [with_script(code) for code in unit.languages]
+    jobs = (source.plan.job(text, unit.transformation, unit.seed) for text in unit.dataset.texts())
+    codes = {job.languages[-1] for job in jobs}
+    codes |= set(unit.languages) if KINDS[unit.task].second_side else set()
+    return [with_script(code) for code in sorted(codes)]
 
 
 def _licence(name: str) -> Any:
@@ -288,14 +295,7 @@ def write_tasks(folder: Path, module: str, drafts: Sequence[TaskDraft], title: s
     """
     drafts = [_with_data(folder / "tasks" / draft.metadata.name, draft) for draft in drafts]
     file = folder / f"{module}.py"
-    bases = {base.__name__: base.__module__ for base in (_base(draft.task) for draft in drafts)}
-    imports = "\n".join(f"from {module} import {base}" for base, module in sorted(bases.items()))
-    words = {"title": _unquoted(title), "notes": "".join(f"\n\n{_unquoted(line)}" for line in notes)}
-    parts = [_HEAD.format(**words, version=mteb.__version__, module=module, imports=imports)]
-    parts += [_class(draft) for draft in drafts]
-    names = [draft.metadata.name for draft in drafts]
-    parts.append(f"__all__ = {names!r}\nTASKS = [{', '.join(f'{name}()' for name in names)}]\n")
-    file.write_text("\n\n".join(parts), encoding="utf-8")
+    file.write_text(_module_of(module, drafts, title, notes), encoding="utf-8")
     return file
 
 
@@ -329,6 +329,7 @@ def _row_tables(draft: TaskDraft, subset: str, parts: Mapping[str, Any]) -> dict
 
 
 def _table(rows: Any) -> pa.Table:
+    """Return rows of the library `datasets` as a table, without its metadata."""
     return rows.with_format("arrow")[:].replace_schema_metadata(None)
 
 
@@ -370,6 +371,18 @@ DATA = Path(__file__).resolve().parent / "tasks"
 '''
 
 
+def _module_of(name: str, drafts: Sequence[TaskDraft], title: str, notes: Sequence[str]) -> str:
+    """Return the module's text. Text by others appears in it only as literals."""
+    bases = {base.__name__: base.__module__ for base in (_base(draft.task) for draft in drafts)}
+    imports = "\n".join(f"from {module} import {base}" for base, module in sorted(bases.items()))
+    notes = "".join(f"\n\n{_unquoted(line)}" for line in notes)
+    parts = [_HEAD.format(title=_unquoted(title), version=mteb.__version__, module=name, notes=notes, imports=imports)]
+    parts += [_class(draft) for draft in drafts]
+    names = [draft.metadata.name for draft in drafts]
+    parts.append(f"__all__ = {names!r}\nTASKS = [{', '.join(f'{name}()' for name in names)}]\n")
+    return "\n\n".join(parts)
+
+
 def _unquoted(text: str) -> str:
     """Return text by others for a docstring."""
     return "".join(sign for sign in text if sign.isprintable() and sign not in '"\\')
@@ -389,6 +402,7 @@ def _class(draft: TaskDraft) -> str:
 
 
 def _literal(value: Any) -> str:
+    """Return a plain value as a Python literal."""
     plain = json.loads(json.dumps(value, default=str))
     return repr(tuple(plain)) if isinstance(value, tuple) else repr(plain)
 

@@ -47,13 +47,8 @@ def from_parquet(content: bytes, path: Path, charge: Callable[[int, int], None],
         if len(set(schema.names)) < len(schema.names):
             raise pa.ArrowInvalid("two columns have the same name")
         plain = pa.schema([schema.field(name) for name in schema.names if not columns or name in columns])
-        for field in plain:  # decoded values of other types can be larger than their encoding
-            kind = field.type
-            while pa.types.is_list(kind) or pa.types.is_large_list(kind):
-                kind = kind.value_type
-            words = (pa.types.is_string(kind), pa.types.is_large_string(kind), pa.types.is_binary(kind))
-            if not (any(words) or pa.types.is_primitive(kind) or pa.types.is_decimal(kind)):
-                raise pa.ArrowInvalid(f"it has a column of the unexpected type {str(kind)[:60]}")
+        for field in plain:
+            _refuse_type(field.type)
         groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
         chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
         read = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in plain.names]
@@ -68,6 +63,15 @@ def from_parquet(content: bytes, path: Path, charge: Callable[[int, int], None],
         return table
     except (pa.ArrowException, OSError, KeyError) as error:
         raise DataError(f"{path} is damaged ({error}); {AGAIN}") from None
+
+
+def _refuse_type(kind: pa.DataType) -> None:
+    """Raise ArrowInvalid for a type whose decoded values can be larger than their encoding."""
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    words = (pa.types.is_string(kind), pa.types.is_large_string(kind), pa.types.is_binary(kind))
+    if not (any(words) or pa.types.is_primitive(kind) or pa.types.is_decimal(kind)):
+        raise pa.ArrowInvalid(f"it has a column of the unexpected type {str(kind)[:60]}")
 
 
 def _batches(content: bytes, plain: pa.Schema, charge: Callable[[int, int], None]) -> Iterator[pa.RecordBatch]:

@@ -206,13 +206,7 @@ def _notes_on_basis(scores: pd.DataFrame, all_wordings: Grid, grid: Grid, source
         notes.append(f"only wordings with source {source} are analysed (--source); a separate table has other wordings")
     if source and (n_without := _scored_without(all_wordings, "source")):
         notes.append(f"left out: {count(n_without, 'wording')} without a source (--source all includes them)")
-    worded = scores[is_wording(scores["prompt_id"]) & scores["score"].notna()]
-    counts = worded[WHY].eq("").groupby([worded[name] for name in ("task", "split", "subset")], sort=False).any()
-    several = counts[counts.groupby("task").transform("size") > 1]
-    parts = [f"{task}: {split}/{subset}" for task, split, subset in several.index[several]]
-    more = f" and {len(parts) - _MOST_NAMED} more" if len(parts) > _MOST_NAMED else ""
-    named = f"{'; '.join(parts[:_MOST_NAMED])}{more}"
-    notes += [f"of tasks with several parts, one part is analysed ({named}); --part chooses another"] if parts else []
+    notes += _note_on_parts(scores)
     if empty := sorted({*all_wordings.tasks, *all_wordings.models} - {*grid.tasks, *grid.models}):
         names = f"{', '.join(empty[:_MOST_NAMED])}{' ...' if len(empty) > _MOST_NAMED else ''}"
         notes.append(f"tasks and models left out, as none of their wordings counts: {names}")
@@ -229,6 +223,17 @@ def _notes_on_basis(scores: pd.DataFrame, all_wordings: Grid, grid: Grid, source
         verb = "does" if row["n"] == 1 else "do"
         notes.append(f"{count(row['n'], 'score')} {verb} not count: {row['reason']} (first: {row['example']})")
     return notes
+
+
+def _note_on_parts(scores: pd.DataFrame) -> list[str]:
+    """Return a note on the analysed parts of tasks with several."""
+    worded = scores[is_wording(scores["prompt_id"]) & scores["score"].notna()]
+    counts = worded[WHY].eq("").groupby([worded[name] for name in ("task", "split", "subset")], sort=False).any()
+    several = counts[counts.groupby("task").transform("size") > 1]
+    parts = [f"{task}: {split}/{subset}" for task, split, subset in several.index[several]]
+    more = f" and {len(parts) - _MOST_NAMED} more" if len(parts) > _MOST_NAMED else ""
+    named = f"{'; '.join(parts[:_MOST_NAMED])}{more}"
+    return [f"of tasks with several parts, one part is analysed ({named}); --part chooses another"] if parts else []
 
 
 def _scored_without(grid: Grid, fact: str) -> int:
