@@ -71,6 +71,8 @@ _SYSTEM_NOUNS = ("system", "model", "sys")
 OF_KEYS = ("system", "rater", "item", "question")  # what keys of objects may be
 _COUNTED = re.compile(r"(?<=\w)[ _.-]*(?:\d{1,4}|(?<=[ _.-])[A-Za-z])$")  # the end of annotator1, model_b
 _GRID = re.compile(r"(?s)\[(?!\s*[-+]?\d+\s*(?:\W|to)\s*[-+]?\d+\s*\]).+\]\s*$")  # no scale: Fluency [1-5]
+_POINT = re.compile(r"-?\d|10")  # of a usual scale
+_FEW = 0.1  # share of items, and of raters, in which a fact of theirs may differ by mistake
 _NO_ROLE = "its name shows no role"
 _SHOWN = 24  # characters of a cell
 _LISTED = 50  # columns in an error: a screen of them
@@ -156,7 +158,7 @@ class Proposal:
                 f"{_each_named(systems, ' and ')} may all be the system; set all but one to unused (--column"
                 " unused=NAME), or name each with --column system=NAME if they make it together"
             )
-        by_name_alone = [name for name in answers if name not in self.fixed]
+        by_name_alone = [name for name in answers if self.reasons[name] == "its name"]
         if len(by_name_alone) > 1 and not question:
             listed = _each_named(by_name_alone, " and ")
             yield f"{listed} may all be answers; name those that are (--column answer=NAME)"
@@ -215,6 +217,8 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
     for name in sorted(table.keys):
         draft.set_keys(name)
     draft.leave_out()
+    draft.set_original()
+    draft.set_points()
     full = frozenset(name for name in columns if table.cells[name].notna().all())
     faults = (*draft.faults, *draft.faults_of_entries(), *draft.ticks())
     return Proposal(draft.roles, draft.reasons, frozenset(draft.fixed), full, faults)
@@ -325,6 +329,37 @@ class _Draft:
                 self.roles[name], self.reasons[name] = "unused", "a log of the page, or a browser's name"
             elif self.roles[name] == "answer" and name in self.table.copies:
                 self.roles[name], self.reasons[name] = "unused", "one value for each entry, beside several answers"
+
+    def set_original(self) -> None:
+        """Take the texts beside outputs as the originals where the column of that name holds only their ids."""
+        names = [self.named(role) for role in ("original", "text", "output")]
+        if [len(columns) for columns in names] != [1, 1, 1] or self.fixed.keys() & {names[0][0], names[1][0]}:
+            return
+        ids, texts = names[0][0], names[1][0]
+        if not any(re.search(r"\s", cell) for cell in self.table.values(ids)) and any(
+            re.search(r"\s", cell) for cell in self.table.values(texts)
+        ):
+            self.roles[ids], self.reasons[ids] = "unused", f"ids, and {texts!r} holds the texts"
+            self.roles[texts], self.reasons[texts] = "original", f"texts, and {ids!r} holds ids"
+
+    def set_points(self) -> None:
+        """Take columns of a few whole numbers as answers, where raters and items are named and answers are not.
+
+        They differ within an item, as no fact about it does, and a rater repeats them, as no position in a list.
+        """
+        raters, items = self.named("rater"), self.named("item", "original", "output", "text", "system")
+        if self.named(*_ANSWERING) or not raters or not items:
+            return
+        for name in without_role(self):
+            values = set(self.table.values(name))
+            if not (len(values) > 2 and all(_POINT.fullmatch(value) for value in values)):  # two are flags
+                continue
+            rows = self.table.cells[[*raters, *items, name]].dropna(subset=[name])
+            groups = [rows.groupby(keys, observed=True, dropna=False)[name] for keys in (items, raters)]
+            counts = [group.agg(["nunique", "size"]).query("size > 1") for group in groups]
+            vary = all((number["nunique"] > 1).mean() > _FEW for number in counts)
+            if vary and (counts[1]["size"] > counts[1]["nunique"]).any():
+                self.roles[name], self.reasons[name] = "answer", "few whole numbers, in which raters differ"
 
     def ticks(self) -> Iterator[str]:
         """Yield answers of the form's own choice that are one tick in each row, as consent is."""
@@ -471,7 +506,7 @@ def _each_named(columns: list[str], between: str = ", ") -> str:
     return between.join(map(repr, columns[:_LISTED])) + more
 
 
-def without_role(proposal: Proposal) -> list[str]:
+def without_role(proposal: Proposal | _Draft) -> list[str]:
     """Return the columns that neither the user nor the form nor a name gives a role."""
     return [name for name in proposal.named("unused") if proposal.reasons[name] == _NO_ROLE]
 

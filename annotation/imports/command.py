@@ -249,7 +249,7 @@ def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home,
         say(cli.columns(*proposal_rows(table, proposal)))
         for line in unused_lines(proposal):
             say(f"  {line}")
-    _refuse_doubts(request, tables, proposals)
+    _refuse_doubts(tables, proposals)
     with _restored_on_error(*([] if request.target.dry_run else [request.target.out.with_suffix("")])):
         if not request.target.dry_run:
             _write_columns(request, tables, proposals)
@@ -259,19 +259,14 @@ def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home,
         _import(replace(request, scales={**scales, **request.scales}), home, material, say)
 
 
-def _refuse_doubts(request: ImportRequest, tables: Sequence[CellTable], proposals: Sequence[Proposal]) -> None:
-    """Raise StudyError for columns in doubt, which a file lists for correction where there is no study yet."""
+def _refuse_doubts(tables: Sequence[CellTable], proposals: Sequence[Proposal]) -> None:
+    """Raise StudyError for columns in doubt."""
     rated = [proposal.has_answers for proposal in proposals]
     doubts = [doubt for proposal, rates in zip(proposals, rated, strict=True) if rates or not any(rated)
               for doubt in proposal.doubts]  # fmt: skip
     doubts += _doubt_of_raters(tables, proposals)
-    if not doubts:
-        return
-    hint, file = "", request.target.out.with_suffix("") / COLUMNS
-    if not request.target.dry_run and not request.target.out.exists():  # an imported study keeps its columns
-        _write_columns(request, tables, proposals)
-        hint = f"; or correct {file} and run again with --columns {file}"
-    raise StudyError(f"{'; '.join(dict.fromkeys(doubts))}{hint}")
+    if doubts:
+        raise StudyError("; ".join(dict.fromkeys(doubts)))
 
 
 def _import(request: ImportRequest, home: Home, material: Material, say: Callable[[str], None]) -> None:

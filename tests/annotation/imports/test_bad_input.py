@@ -15,6 +15,7 @@ from annotation.questions.wordings import packaged
 from plumbline.resources import ROOT
 from tests.annotation.imports.importing import (
     RATERS,
+    SYSTEMS,
     Workplace,
     answer,
     original,
@@ -242,27 +243,46 @@ def test_scales_of_any_points_go_to_verdicts(place: Workplace, values: tuple[flo
     assert place.run("accept", "--study", "studies/mine.yaml").status == 0
 
 
-def test_a_dry_run_writes_nothing_and_a_refused_one_leaves_an_imported_study_as_it_is(place: Workplace) -> None:
+def test_a_dry_run_and_a_refusal_write_nothing(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv", 6)
-    place.take("ratings.csv", *MEANING, "--dry-run")
-    place.refused("ratings.csv", "--dry-run")
+    doubtful = ("--column", "unused=fluency", "--column", "unused=meaning")
+    place.take("ratings.csv", "--dry-run")
+    place.refused("ratings.csv", *doubtful)
     assert [path.name for path in place.folder.iterdir()] == ["ratings.csv"]
     place.take("ratings.csv", *MEANING)
     before = place.everything()
     place.take("ratings.csv", "--column", "answer=fluency", "--dry-run")
-    place.refused("ratings.csv", "--replace")
+    place.refused("ratings.csv", *doubtful, "--replace")
     assert place.everything() == before
 
 
 def test_columns_are_corrected_by_options_and_by_the_file_that_an_import_wrote(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv", 6)
     file = place.folder / "studies" / "mine" / "columns.yaml"
-    assert str(file.relative_to(place.folder)) in place.refused("ratings.csv")
-    assert not (place.folder / "exports").exists()
-    file.write_text(file.read_text(encoding="utf-8").replace("meaning: unused", "meaning: answer"), encoding="utf-8")
-    place.take("ratings.csv", "--columns", "studies/mine/columns.yaml")
+    place.take("ratings.csv")
+    file.write_text(file.read_text(encoding="utf-8").replace("fluency: answer", "fluency: unused"), encoding="utf-8")
+    place.take("ratings.csv", "--columns", "studies/mine/columns.yaml", "--replace")
     assert set(place.ratings()["question"]) == {"meaning"}
     assert "did you mean 'fluency'" in place.refused("ratings.csv", "--replace", "--column", "answer=fluenzy")
+
+
+def test_a_few_whole_numbers_are_answers_and_facts_and_positions_are_none(place: Workplace) -> None:
+    """Sources without spaces beside texts are ids: systems are compared on the texts."""
+    header = ["rater", "item", "source", "system", "text", "output", "meaning", "length", "level", "nth", "flag"]
+    rows = [
+        [rater, f"s{n}-{system}", f"s{n}", system, original(n), output(n, system), answer(n, system, rater),
+         1 + n % 5, 1 + RATERS.index(rater), 1 + 2 * n + SYSTEMS.index(system), (n + RATERS.index(rater)) % 2]
+        for n, system, rater in triples(5)
+    ]  # fmt: skip
+    write_csv(place.folder / "ratings.csv", header, rows)
+    done = place.take("ratings.csv")
+    assert "unused (its name shows no role): length, level, nth, flag" in done.out
+    ratings = place.ratings()
+    assert set(ratings["question"]) == {"meaning"} and len(ratings) == 30
+    assert set(ratings["original"]) == {original(n) for n in range(5)} and len(place.study.kinds) == 2
+    alone = [[row[1], row[5], row[6]] for row in rows]
+    write_csv(place.folder / "alone.csv", ["item", "output", "meaning"], alone)
+    assert "(of no role: 'meaning')" in place.refused("alone.csv", "--replace")
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,6 @@ def test_reviews_by_workers_are_the_ratings_whatever_lies_beside(
         {"id": n, "text": text(n), "label": ["good", "bad"][: 1 + n % 2], "mean_clarity": 3.5, "labels": ["x"],
          key: [{rater: RATERS[r], "clarity": point(n, r)} for r in range(3 if n >= first else 0)]} for n in ITEMS]
     )  # fmt: skip
-    assert "(of no role: 'mean_clarity'" in place.refused("d.jsonl")
     done = place.take("d.jsonl", "--column", "answer=clarity", "--scale", "clarity=1..5", "--language", "en")
     assert "(nested)" in done.out and "unused (another column is the answer): label" in done.out
     assert answers(place, "clarity") == sorted(point(n, r) for n in ITEMS[first:] for r in range(3))
