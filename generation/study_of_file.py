@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from generation.datasets.loading import iter_datasets, languages_in
 from generation.datasets.local import languages_of_rows
 from generation.datasets.tables import encoding_remark, read_frame, row_of, unpacked_list
 from generation.flags import language_of
-from generation.recordings import load_outputs, outputs_path
+from generation.recordings import load_outputs
 from plumbline.cli import Named, StudyOptions, reads
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name, language_pair, pair_code
@@ -46,9 +47,11 @@ NAMES = {
     "split": ("split",),
     "system": ("system",),
     "language": ("language", "lang", "lng", "locale", "langue", "sprache", "idioma"),
+    "unused": (),
 }
 MOST = 100  # pairs of a transformation, if the file has as many texts
 _KNOWN = {name for names in NAMES.values() for name in names}
+_AS_MANY, _AS_LONG = 0.8, 0.3  # shares of the number and size of texts that outputs for them have at least
 _LISTS = 200  # letters of a list of columns in an error
 
 
@@ -136,23 +139,25 @@ _FORMS = (
 )
 
 
-def guess(frame: pd.DataFrame, named: Sequence[tuple[str, str]], path: Path) -> Guess:
-    """Return the guess for a file; `named` are the user's columns. Raises DataError if it is unclear."""
+def guess(frame: pd.DataFrame, named: Sequence[tuple[str, str]], path: Path, command: str) -> Guess:
+    """Return the guess for a file; `named` are the user's columns. Raises DataError if it is unclear.
+
+    `command` is the user's, which errors complete.
+    """
     header = [str(name) for name in frame.columns]
     listed = ", ".join(map(repr, header))[:_LISTS]
-    columns = dict(named)
     if unknown := {heading for _, heading in named} - set(header):
         raise DataError(f"{path}: no column {min(unknown)!r} among {listed}")
-    for meaning, names in NAMES.items():
-        matches = [name for name in header if name.strip().lower() in names and name not in columns.values()]
-        if matches:
-            columns.setdefault(meaning, min(matches, key=lambda name: names.index(name.strip().lower())))
+    unused = {heading for field, heading in named if field == "unused"}
+    columns = _by_meaning([name for name in header if name not in unused], named)
     several = "output" in columns and all(isinstance(unpacked_list(cell), list) for cell in frame[columns["output"]])
     if several and "label" not in dict(named):  # of paraphrase sets: a category says where a text is from
         columns.pop("label", None)
     for form in _FORMS:
         if form.fits(frame, columns):
             chosen = {name: columns[name] for name in (*form.columns, "language") if name in columns}
+            if "text" in chosen and "output" not in chosen:
+                _ask_for_outputs(frame, columns, unused, f"{path}: ", command)
             return Guess(
                 chosen, form.task, form.reason, several, columns.get("system", "") if "output" in chosen else ""
             )
@@ -160,6 +165,49 @@ def guess(frame: pd.DataFrame, named: Sequence[tuple[str, str]], path: Path) -> 
         f"{path}: no column name tells which column holds texts; the first line is {listed}. If these are"
         " names, choose one: --column text=NAME (or sentence1=NAME and sentence2=NAME); if it is a row of texts, put a"
         " line of column names above it, such as text"
+    )
+
+
+def _by_meaning(header: Sequence[str], named: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return the columns by meaning: the user's (`named`), and those of `header` that have usual names."""
+    columns = {field: heading for field, heading in named if field != "unused"}
+    for meaning, names in NAMES.items():
+        matches = [name for name in header if name.strip().lower() in names and name not in columns.values()]
+        if matches:
+            columns.setdefault(meaning, min(matches, key=lambda name: names.index(name.strip().lower())))
+    return columns
+
+
+def _ask_for_outputs(
+    frame: pd.DataFrame, columns: Mapping[str, str], unused: Collection[str], where: str, command: str
+) -> None:
+    """Raise DataError if a file of texts names systems without their outputs, or may hold them in other columns."""
+    texts = frame[columns["text"]].dropna().astype(str)
+    others = [str(name) for name in frame if name not in unused and name not in columns.values()]
+    outputs = [name for name in others if _are_alike(texts, frame[name].dropna().astype(str))]
+
+    def completed(role: str, *names: str) -> str:
+        return " ".join([command, *(f"--column {shlex.quote(f'{role}={name}')}" for name in names)])
+
+    if system := columns.get("system", "") if len(outputs) <= 1 else "":
+        raise DataError(
+            f"{where}column {system!r} names systems, but no column is called output; name it:"
+            f" {completed('output', *(outputs or ['NAME']))}",
+            f"{where}if {system!r} is not needed: {completed('unused', system)}",
+        )
+    if len(outputs) > 1:
+        raise DataError(
+            f"{where}columns {', '.join(map(repr, outputs))} may hold systems' outputs for {columns['text']!r}; if they"
+            f" do: {completed('output', *outputs)}",
+            f"{where}if they do not: {completed('unused', *outputs)}",
+        )
+
+
+def _are_alike(texts: pd.Series[str], cells: pd.Series[str]) -> bool:
+    """Return whether cells are texts as others are: about as many, and of no other size in letters and words."""
+    sizes = [(column.map(len).median(), column.str.count(" ").median() + 1) for column in (texts, cells)]
+    return cells.nunique() >= _AS_MANY * texts.nunique() and all(
+        cell >= _AS_LONG * text for text, cell in zip(*sizes, strict=True)
     )
 
 
@@ -359,8 +407,8 @@ def make_study(
         file: The file of texts, one text per row.
         language: Language of the texts, such as en, or en-de for pairs (default: that of a column called
             `language`, `lang` or the like, or else recognised).
-        column: The column that holds WHAT: sentence1, sentence2, score, label, text, output, split, system, language
-            (may be repeated).
+        column: The column that holds WHAT: sentence1, sentence2, score, label, text, output, split, system, language,
+            unused (may be repeated).
         name: Name of the study (default: the file's).
         study: The study file to write (default: studies/NAME.yaml).
         sheet: The sheet of an Excel file, if several have rows.
@@ -371,15 +419,15 @@ def make_study(
     frame = read_frame(path, sheet)
     if remark := encoding_remark(path):
         print(f"{path}: {remark}")
+    options = {"--language": language, "--name": name, "--study": study, "--sheet": sheet}
     name = name or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:60] or "study"
     target = Path(study) if study else FOLDER / f"{name}.yaml"
     if target.exists():
         raise StudyError(f"{target} exists already; move it, or name another with --study FILE or --name NAME")
-    named = [(field, heading) for field, _, heading in (word.partition("=") for word in column)]
+    named = _named(column)
     outputs = list(dict.fromkeys(heading for field, heading in named if field == "output"))
-    if len(dict(named)) < len(named) - max(len(outputs) - 1, 0):
-        raise StudyError("--column names two columns for the same field; name one (several only of output)")
-    guessed = guess(frame, named, path)
+    command = shlex.join(["plumbline", "init", file, *_words(options), *(f"--column={word}" for word in column)])
+    guessed = guess(frame, named, path, command)
     language, codes = _languages(frame, guessed, language, path)
     languages = languages_in(frame[guessed.texts[0]], codes, guessed.task)
     header = list(map(str, frame))
@@ -388,7 +436,7 @@ def make_study(
     texts = _Texts(texts_file, sheet if texts_file == path else "", different, language, languages)
     tables = {texts_file: frame.to_csv(index=False).encode()} if texts_file != path else {}
     questions = _own_questions(name, languages) if guessed.systems else {}
-    loaded = _write({target: study_text(path, target, name, guessed, texts).encode(), **tables, **questions})
+    loaded = _write({target: study_text(path, target, name, guessed, texts).encode(), **tables, **questions}, path)
     print(*guessed.lines(path, language_of_all(language, languages), header), sep="\n")
     if texts_file != path:
         print(f"-> {texts_file}: a row for each text, with a column for each system")
@@ -396,6 +444,20 @@ def make_study(
         print(f"-> {rubric}: questions to make your own; `rubric: {name}` in the study asks them")
     print(f"-> {loaded.file}: read it and change what you like")
     return StudyOptions(str(target))
+
+
+def _named(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Return what WHAT=NAME says, each. Raises StudyError for two columns of a field that has one."""
+    named = [(field, heading) for field, _, heading in (word.partition("=") for word in words)]
+    single = [field for field, _ in named if field not in ("output", "unused")]
+    if len(set(single)) < len(single):
+        raise StudyError("--column names two columns for the same field; name one (several only of output and unused)")
+    return named
+
+
+def _words(options: Mapping[str, str]) -> list[str]:
+    """Return the options that have a value, as words of a command line."""
+    return [word for option in options.items() if option[1] for word in option]
 
 
 def _with_systems(
@@ -500,29 +562,37 @@ def _own_questions(name: str, languages: Collection[str]) -> dict[Path, bytes]:
     return {rubrics[-1]: text.encode()}
 
 
-def _write(contents: Mapping[Path, bytes]) -> Study:
-    """Write the study (the first file) and what it needs, and return it if its texts can be read; else remove all."""
+def _write(contents: Mapping[Path, bytes], file: Path) -> Study:
+    """Write the study (the first file) and what it needs, and return it if its texts can be read; else remove all.
+
+    `file` is the user's, which lacks what the study does.
+    """
     target = next(iter(contents))
     for path, content in contents.items():
-        with atomic(path, public=True) as file:
-            file.write(content)
+        with atomic(path, public=True) as part:
+            part.write(content)
     try:
         study = load_study(target)
         texts = {text.text for dataset in iter_datasets(study) for text in dataset.texts()}
-        for kind in study.transforming.values():
-            if kind.outputs:
-                outputs = load_outputs(kind)
-                texts = {text for text in texts if shows(outputs.get(text, ""))}
-                if not texts:
-                    before = " beside one of each system above it" if kind.queue else ""
-                    raise DataError(
-                        f"{outputs_path(kind)}: no text has an output in {kind.outputs.output!r}{before}; add it"
-                    )
+        _refuse_no_outputs(study, texts, file)
     except BaseException:
         for path in contents:
             path.unlink()
         raise
     return study
+
+
+def _refuse_no_outputs(study: Study, texts: set[str], file: Path) -> None:
+    """Raise DataError where a study's files of outputs cannot be used, or no text has outputs in all of them."""
+    earlier = list[str]()
+    for kind in study.transforming.values():
+        if kind.outputs:
+            outputs, name = load_outputs(kind), str(kind.outputs.output)
+            texts = {text for text in texts if shows(outputs.get(text, ""))}
+            if not texts:
+                others = f" and one of {', '.join(map(repr, earlier))}" if earlier else ""
+                raise DataError(f"{file}: no text has an output of {name!r}{others}; add it")
+            earlier.append(name)
 
 
 def language_of_all(language: str, texts: Mapping[str, int]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections import Counter
 from pathlib import Path
 
@@ -140,19 +141,27 @@ def test_sets_of_paraphrases_are_used_as_they_were_published(
     assert load_study("studies/labelled.yaml").datasets[0].task == "clustering"
 
 
-def test_columns_that_nothing_uses_are_named(init: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_that_may_be_systems_outputs_are_asked_about_with_commands(
+    init: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     frame = pd.DataFrame({"original": TEXTS, "ours v2": TEXTS[::-1], "DeepL": [f"{text} Yes." for text in TEXTS]})
-    frame.to_csv("trans.csv", index=False)
-    run("trans.csv", "--name", "ignored")
-    assert "not used: 'ours v2', 'DeepL'; " in capsys.readouterr().out
-    pd.DataFrame({"text": TEXTS, "tongue": "en"}).to_csv("tongues.csv", index=False)
-    run("tongues.csv")
-    assert (
-        "not used: 'tongue'; if one is needed, say what it holds, as in --column language=NAME"
-        in capsys.readouterr().out
-    )
-    run("trans.csv", "--column", "output=ours v2", "--column", "output=DeepL")
-    assert "not used" not in capsys.readouterr().out
+    frame.assign(place="shelf", id=range(12)).to_csv("trans.csv", index=False)
+    pd.DataFrame({"text": TEXTS, "tongue": "en", "system": ["a", "b"] * 6}).to_csv("tongues.csv", index=False)
+    commands = []
+    for file in ("trans.csv", "tongues.csv"):
+        with pytest.raises(DataError) as error:
+            run(file)
+        assert not (init / "studies").exists() or len(list((init / "studies").glob("*.yaml"))) == 2
+        commands += [shlex.split(line.partition("plumbline init ")[2]) for line in str(error.value).splitlines()]
+        if file == "trans.csv":
+            run(*commands[0], "--name", "systems")
+            assert len(load_study("studies/systems.yaml").kinds) == 2
+            run(*commands[1], "--name", "alone")
+            assert "not used: 'ours v2', 'DeepL', 'place', 'id'; " in capsys.readouterr().out
+    assert "output=NAME" in commands[2]
+    run(*commands[3])
+    assert "not used: 'tongue', 'system'; " in capsys.readouterr().out
+    assert not load_study("studies/alone.yaml").transforming["paraphrasing"].outputs
 
 
 def test_a_column_of_lists_is_no_column_of_texts(init: Path) -> None:
@@ -334,6 +343,30 @@ def test_a_renamed_question_is_refused_before_a_generator_is_paid_with_each_line
         ]
 
 
+def test_a_study_with_wrong_keys_names_its_missing_files_too_each_with_its_line(
+    init: Path,
+) -> None:
+    content = {
+        "name": "f",
+        "datasets": [{"name": "one", "task": "sts", "path": "absent.csv", "language": "en"}],
+        "transformations": ["paraphrasing"],
+        "rubric": "absent",
+        "training": "absent.jsonl",
+        "sample": {"pair": 3},
+        "acceptance": {"threshold": "much"},
+    }
+    (init / "studies").mkdir()
+    Path("studies/f.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    with pytest.raises(StudyError) as error:
+        __main__.run(["sample", "--study", "studies/f.yaml", "--exports", str(init / "exports")])
+    lines = Path("studies/f.yaml").read_text(encoding="utf-8").splitlines()
+    faults = [re.fullmatch(r"studies/f\.yaml: (.*) \(line ([0-9]+)\)", line) for line in str(error.value).splitlines()]
+    assert [lines[int(fault[2]) - 1].strip() for fault in faults if fault] == [
+        "pair: 3", "threshold: much", "- paraphrasing", "rubric: absent", "path: absent.csv", "training: absent.jsonl",
+    ]  # fmt: skip
+    assert all(faults)
+
+
 def test_a_right_answer_that_no_longer_fits_has_its_line_in_the_study(init: Path) -> None:
     pd.DataFrame({"text": TEXTS, "a": TEXTS[::-1], "b": [f"{text} Yes." for text in TEXTS]}).to_csv("two.csv")
     run("two.csv", "--column", "output=a", "--column", "output=b")
@@ -407,7 +440,7 @@ def test_the_column_of_languages_is_used_checked_and_read_in_any_usual_form(
     ("outputs", "said"),
     [
         ([*["Another one."] * 11, " "], ""),
-        ([""] * 12, "no text has an output in 'output'; add it"),
+        ([""] * 12, "made.csv: no text has an output of 'output'; add it"),
         ([f"{n}" for n in range(12)], ""),
     ],
 )
@@ -430,8 +463,12 @@ def test_a_text_with_two_outputs_and_systems_without_a_text_in_common_are_refuse
         run("twice.csv")
     apart = pd.DataFrame({"text": TEXTS, "a": [*TEXTS[:6], *[""] * 6], "b": [*[""] * 6, *TEXTS[6:]]})
     apart.to_csv(init / "apart.csv", index=False)
-    with pytest.raises(DataError, match="no text has an output in 'b' beside one of each system above it"):
+    with pytest.raises(DataError, match="apart.csv: no text has an output of 'b' and one of 'a'"):
         run("apart.csv", "--column", "output=a", "--column", "output=b")
+    rows = [(text, system, text if system == "b" else "") for text in TEXTS for system in ("a", "b")]
+    pd.DataFrame(rows, columns=["text", "system", "output"]).to_csv(init / "long.csv", index=False)
+    with pytest.raises(DataError, match=r"^long\.csv: no text has an output of 'a'"):
+        run("long.csv")
     assert not list((init / "studies").iterdir())
 
 
