@@ -142,12 +142,14 @@ def refuse_unreadable(study: Study) -> None:
 
     Data sets of mteb are not loaded.
     """
-    refuse_missing_files(study)
-    local = study.model_copy(update={"datasets": tuple(spec for spec in study.datasets if not spec.mteb)})
+    local = [spec for spec in study.datasets if not spec.mteb and study.resolve(spec.path).exists()]
+    recorded = [kind for kind in study.transforming.values()
+                if kind.outputs and (kind.file or (kind.base / kind.outputs.path).exists())]  # fmt: skip
     faults = list[str]()
     for read in (
-        lambda: collections.deque(iter_datasets(local), maxlen=0),
-        lambda: read_each([kind for kind in study.transforming.values() if kind.outputs], load_outputs),
+        lambda: refuse_missing_files(study),
+        lambda: collections.deque(iter_datasets(study.model_copy(update={"datasets": tuple(local)})), maxlen=0),
+        lambda: read_each(recorded, load_outputs),
     ):
         try:
             read()

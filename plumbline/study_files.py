@@ -61,14 +61,16 @@ def checked(options: StudyOptions) -> Study:
         try:
             getattr(importlib.import_module(module), name)(study)
         except PlumblineError as error:
-            faults.extend(error.args)
+            faults.extend(
+                str(fault).replace(f"{study and study.file}:", f"{options.study}:", 1) for fault in error.args
+            )
         except ModuleNotFoundError as error:  # a host for generation alone does not have the packages of a campaign
             if (error.name or "").partition(".")[0] in PACKAGES:
                 raise
 
     asks = reading.knows("rubric", "wordings", "acceptance", "raters.blocks", *JUDGED)
-    if study and asks and not study.judging.does_tasks:  # whose questions are those of the tasks drawn
-        check("annotation.campaign.rubric", "load_rubric")
+    if study and reading.knows("rubric", "subject") and not study.judging.does_tasks:  # their tasks have the questions
+        check("annotation.campaign.rubric", "load_rubric" if asks else "refuse_missing")
     if study and faults:
         check("generation.recordings", "refuse_unreadable")
     if faults or study is None:

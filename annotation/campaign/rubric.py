@@ -271,23 +271,14 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     """
     path, judging = rubric_file(study, folder), study.judging
     sources = dict[str, tuple[Path, str]]()
-    try:
-        if judging.does_tasks:
-            content = rubric_of_tasks(study, tasks)
-        else:
-            content = read_yaml(path)
-            refuse_unasked(study, path, content)
-            sources |= own_words(study, content)
-            content = with_own_words(with_wordings(content, path, study.wordings), study.kinds, study.file)
-    except FileNotFoundError:
-        folders = rubric_folders(folder)
-        names = ", ".join(sorted(file.stem for path_folder in folders for file in path_folder.glob("*.yaml")))
-        places = " or ".join(map(str, folders))
-        imported = next(study.file.parent.glob(f"*/{path.name}"), None)  # beside the study that this one is a copy of
-        copy = f"; if it is that of {imported}, copy this file to {study.file.with_suffix('') / path.name}"
-        raise StudyError(
-            f"{study.file}: no rubric {study.rubric!r} in {places}; known rubrics: {names}{copy if imported else ''}"
-        ) from None
+    if judging.does_tasks:
+        content = rubric_of_tasks(study, tasks)
+    else:
+        refuse_missing(study, folder)
+        content = read_yaml(path)
+        refuse_unasked(study, path, content)
+        sources |= own_words(study, content)
+        content = with_own_words(with_wordings(content, path, study.wordings), study.kinds, study.file)
     try:
         tasks_by_dataset = {data.name: data.task for data in study.datasets}
         groups = {name: tasks_by_dataset.get(name) for name in study.kinds}
@@ -302,6 +293,20 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     if faults := list(_wrong_rules(rubric, study.acceptance, pools, by_blocks=bool(study.raters.blocks))):
         raise StudyError(*with_lines(study.file, faults))
     return rubric
+
+
+def refuse_missing(study: Study, folder: Path | None = None) -> None:
+    """Raise StudyError if the study's file of questions is missing."""
+    path = rubric_file(study, folder)
+    if path.is_file():
+        return
+    folders = rubric_folders(folder)
+    names = ", ".join(sorted(file.stem for path_folder in folders for file in path_folder.glob("*.yaml")))
+    places = " or ".join(map(str, folders))
+    imported = next(study.file.parent.glob(f"*/{path.name}"), None)  # beside the study that this one is a copy of
+    copy = f"; if it is that of {imported}, copy this file to {study.file.with_suffix('') / path.name}"
+    fault = f"rubric: no {study.rubric!r} in {places}; known rubrics: {names}{copy if imported else ''}"
+    raise StudyError(*with_lines(study.file, [fault]))
 
 
 def placeholder_lines(study: Study, rubric: Rubric) -> list[str]:

@@ -37,11 +37,13 @@ def iter_datasets(study: Study) -> Iterator[Dataset]:
 
 
 def refuse_missing_files(study: Study) -> None:
-    """Raise DataError with all local files of data sets and outputs that do not exist, each with its line."""
+    """Raise DataError with all local files of data sets, outputs and training that do not exist, each with its line."""
     paths = {f"datasets.{n}.path": study.resolve(spec.path) for n, spec in enumerate(study.datasets) if not spec.mteb}
     for number, kind in enumerate(study.transforming.values()):
         if kind.outputs and not kind.file:  # a file of its own names its outputs itself
             paths[f"transformations.{number}.outputs.path"] = kind.base / kind.outputs.path
+    if study.training:
+        paths["training"] = study.resolve(study.training)
     if faults := [f"{key}: no file {path}; correct it" for key, path in paths.items() if not path.exists()]:
         raise DataError(*with_lines(study.file, faults))
 

@@ -202,11 +202,11 @@ class Study(StudyPart):
             yield ("subject", "raters.blocks"), f"raters.blocks: {reason}"
 
     def _of_transformations(self, kinds: Sequence[Transformation]) -> Iterator[Contradiction]:
-        if asking := [kind.name for kind in kinds if kind.calls]:
+        if asking := [(number, kind.name) for number, kind in enumerate(kinds) if kind.calls]:
             try:
-                self.generator.refuse_absence(f"{asking[0]} needs one")
+                self.generator.refuse_absence(f"{asking[0][1]} needs one")
             except (StudyError, ValueError) as error:
-                yield ("generator", "engines", "transformations"), str(error)
+                yield ("generator", "engines", "transformations"), f"transformations.{asking[0][0]}: {error}"
         queues = [kind.queue for kind in kinds if kind.queue]
         if self.sample.together and len(set(queues)) == len(queues):
             fault = "sample.together: no two transformations share a queue; give them the same `queue`"
