@@ -45,7 +45,8 @@ def run(words: Sequence[str]) -> int:
         return 0
     command = COMMANDS.get(f"{first} {second}") or COMMANDS.get(first)
     if command is None:
-        raise StudyError(f"no command {first!r}; {nearest(first, list(COMMANDS))}; see `plumbline --help`")
+        hint = nearest(first, ["help", *COMMANDS], "see the list of commands")
+        raise StudyError(f"no command {first!r}; {hint} (`plumbline --help`)")
     if not command.function:
         print(_actions(command, second))
         return 0

@@ -91,10 +91,10 @@ def read_each(values: Iterable[V], read: Callable[[V], R]) -> list[R]:
     return results
 
 
-def nearest(name: str, names: list[str]) -> str:
-    """Return a hint for a wrong name: the nearest known one, or all of them if none is near."""
+def nearest(name: str, names: list[str], otherwise: str = "") -> str:
+    """Return a hint for a wrong name: the nearest known one, or if none is near, `otherwise` or all of them."""
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+    return f"did you mean {near[0]!r}?" if near else otherwise or f"known: {', '.join(names)}"
 
 
 def is_full(error: BaseException) -> bool:

@@ -69,3 +69,7 @@ def test_help_is_that_of_the_command_that_it_names(capsys: pytest.CaptureFixture
         assert shown[0] == shown[1] and shown[0]
     with pytest.raises(StudyError, match="no command 'bord'"):
         __main__.run(["help", "bord"])
+    for word, hint in (("helpp", "did you mean 'help'?"), ("nonsense", "list")):
+        with pytest.raises(StudyError) as error:
+            __main__.run([word])
+        assert hint in str(error.value) and "scores-report" not in str(error.value)
