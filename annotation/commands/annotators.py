@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from cyclopts import Parameter
 from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators, names_at
-from annotation.argilla.client import attach, reach
+from annotation.argilla.client import attach, configured, reach
 from annotation.argilla.publish import has_rating_page
 from annotation.campaign.counting import asked_again, excluded_raters
 from annotation.campaign.records import PAIRS, CampaignRecords
@@ -290,15 +291,17 @@ def invite_users(
         again: End the links that they have, and write new ones.
     """
     study, home = options.load(), options.home
+    if not address and configured() is None and not (home.path.is_dir() and is_locked(home)):
+        data = f" --data {shlex.quote(str(home.path))}" if home != server.Home() else ""
+        raise StudyError(
+            f"no server runs on {home.path}, so letters would name an address that ends with this command; start it in"
+            f" another terminal, `{study.command('serve')}{data}`, or give the --address that raters will open"
+        )
     with reach(home) as connection:
         hand_out(
             invite(study, connection, home, names, address, links="all" if again else "missing" if links else ""), to
         )
-    if not address and connection.home is not None and not is_locked(home):
-        serve = "plumbline serve"
-        print(f"the server at {connection.url} stopped with this command; start one that keeps running (`{serve}`)"
-              " and invite again, or give --address", file=sys.stderr)  # fmt: skip
-    elif server.is_loopback(urlsplit(address or connection.url).hostname or ""):
+    if server.is_loopback(urlsplit(address or connection.url).hostname or ""):
         print(f"{address or connection.url} can be opened on this machine only; with --address, give the"
               " address that others open (docs/howto/tls.md)", file=sys.stderr)  # fmt: skip
     return options

@@ -103,6 +103,11 @@ class Home:
         return self.path / "server.lock"
 
     @property
+    def command_lock(self) -> Path:
+        """The file that a command locks as long as the server that it started for itself."""
+        return self.path / "command.lock"
+
+    @property
     def state(self) -> Path:
         """JSON {"url", "pid"}, written by the server once it answers; only true while the lock is held."""
         return self.path / "server.json"
@@ -242,13 +247,22 @@ def find(home: Home) -> Connection | None:
 
 def is_locked(home: Home) -> bool:
     """Return whether a server, ready or not, holds `home`."""
+    return _is_held(home.lock)
+
+
+def is_of_command(home: Home) -> bool:
+    """Return whether a command has started a server on `home` that ends with it."""
+    return _is_held(home.command_lock)
+
+
+def _is_held(lock: Path) -> bool:
     try:
-        with open(home.lock, "a", opener=private) as stream:
+        with open(lock, "a", opener=private) as stream:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError as error:
-        raise ServiceError(f"{home.lock}: cannot be opened ({error.strerror}); fix the folder's permissions") from error
+        raise ServiceError(f"{lock}: cannot be opened ({error.strerror}); fix the folder's permissions") from error
     return False
 
 

@@ -35,6 +35,7 @@ from annotation.server.home import (
     find,
     is_locked,
     is_loopback,
+    is_of_command,
     prepare,
     probe,
 )
@@ -67,20 +68,21 @@ def running(
         return
     can_share(workers, database.choose(home, database_url))
     python = ensure_environment(progress)
-    try:
+    with (
+        contextlib.suppress(InUseError),
+        open(home.command_lock, "a", opener=private) as lock,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_SH)
         child = start(home, python, hosts, port or 0, progress, workers)
-    except InUseError:
-        # Another process started a server between our look and our start; its server is as good as ours.
-        if (connection := find(home)) is None:
-            raise ServiceError(
-                f"{home.path}: another server has just started and ended; run the command again"
-            ) from None
-        yield connection
+        try:
+            yield child.connection
+        finally:
+            child.stop()
         return
-    try:
-        yield child.connection
-    finally:
-        child.stop()
+    # Another process started a server between our look and our start; its server is as good as ours.
+    if (connection := find(home)) is None:
+        raise ServiceError(f"{home.path}: another server has just started and ended; run the command again")
+    yield connection
 
 
 def serve(  # noqa: PLR0913  # a command's options
@@ -101,22 +103,26 @@ def serve(  # noqa: PLR0913  # a command's options
     `database_url` is a PostgreSQL database's (database.choose). `keeper` takes backups and watches the disk meanwhile,
     and `meanwhile` is called as often, several times a second. `addresses` are those under which others reach the
     server: with them, requests under any other name but this machine's are refused. `workers` is the number of
-    serving processes; more than one needs PostgreSQL, otherwise StudyError is raised. Raises ServiceError if a server
-    already runs on this home, if the new one does not start, and if it ends by itself.
+    serving processes; more than one needs PostgreSQL, otherwise StudyError is raised. Waits for a server that another
+    command started for itself. Raises ServiceError if another already runs on this home, if the new one does not start,
+    and if it ends by itself.
     """
     home = home or Home()
     _refuse_taken(home, host, port)
     first = prepare(home)
-    if (connection := find(home)) is not None:
-        raise ServiceError(f"{home.path}: its server already runs at {connection.url}; use that one, or stop it first")
     address = database.choose(home, database_url)
     can_share(workers, address)
     python = ensure_environment(progress)
     with terminating():
-        try:
-            child = start(home, python, (host, *addresses), port, progress, workers)
-        except InUseError as error:
-            raise ServiceError(f"{home.path}: another server has just started on this folder; use that one") from error
+        child = None
+        while child is None:
+            _wait_for_command(home, progress)
+            if (connection := find(home)) is not None:
+                raise ServiceError(
+                    f"{home.path}: its server already runs at {connection.url}; use that one, or stop it first"
+                )
+            with contextlib.suppress(InUseError):  # another one started between our look and our start
+                child = start(home, python, (host, *addresses), port, progress, workers)
         try:
             announce(child.connection.url, home, host, first, progress)
             if address is not None:
@@ -128,6 +134,14 @@ def serve(  # noqa: PLR0913  # a command's options
             child.stop()
     how = f"was killed (signal {-status})" if status < 0 else f"ended by itself (exit {status}): {child.last_words()}"
     raise ServiceError(f"the Argilla server {how}; no submitted answer is lost: start it again, or see {home.log}")
+
+
+def _wait_for_command(home: Home, progress: Callable[[str], None]) -> None:
+    """Wait for the end of a server that ends with the command that started it."""
+    if is_of_command(home):
+        progress(f"{home.path}: waiting for another command, which runs a server of its own on this folder")
+    while is_of_command(home):
+        time.sleep(POLL_SECONDS)
 
 
 def _refuse_taken(home: Home, host: str, port: int) -> None:

@@ -62,6 +62,14 @@ def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     return run
 
 
+def test_no_letters_are_written_that_name_a_server_which_ends_with_the_command(here: Command, tmp_path: Path) -> None:
+    home = tmp_path / "it's here"
+    ended = here("users", "invite", "ada", "--study", str(DEMO), "--links", "--data", str(home))
+    assert ended.returncode == 2 and not home.exists()
+    serve = shlex.split(ended.stderr.split("`")[1])
+    assert serve == ["plumbline", "serve", "--study", str(DEMO), "--data", str(home)]
+
+
 class Signalling(io.StringIO):
     """What a command says; once it is ready a signal reaches this process, which is the command's."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -13,10 +14,12 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from annotation.server import Connection, Home, credentials, ensure_user, running
+from annotation.server import Connection, Home, credentials, ensure_user, process, running
+from annotation.server.home import prepare
 from argilla_embedded import workers
 from plumbline.errors import ServiceError
 from tests.annotation.argilla_site import Site, enter, eventually
+from tests.ports import free_port
 
 
 def sign_in(connection: Connection, username: str, password: str) -> httpx.Response:
@@ -134,6 +137,30 @@ def test_a_killed_server_loses_no_answer_and_a_restart_keeps_data_secret_and_use
         assert 20 <= len(given) < 200 and given == [(name, answers[name]) for name, _ in given]
         assert {one["external_id"] for one in kept if one["status"] == "completed"} == answers.keys()
     assert not home.state.exists() and not (home.path / "tmp").exists()
+
+
+def test_a_server_to_stay_waits_for_the_end_of_a_commands_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, said = Home(tmp_path / "home"), list[str]()
+    prepare(home)
+
+    def refuse(*_: object) -> None:
+        raise ServiceError("started")
+
+    def run() -> None:
+        try:
+            process.serve(home, progress=said.append, port=free_port())
+        except ServiceError as error:
+            said.append(str(error))
+
+    monkeypatch.setattr(process, "ensure_environment", lambda _: Path("python"))
+    monkeypatch.setattr(process, "start", refuse)
+    with home.command_lock.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        thread = threading.Thread(target=run)
+        thread.start()
+        assert eventually(lambda: len(said) == 1) and "started" not in said
+    thread.join(timeout=30)
+    assert said[1:] == ["started"]
 
 
 def assert_no_secret_is_in_the_process_list(pid: int, site: Site) -> None:
