@@ -136,7 +136,7 @@ def test_accept_status_and_report_say_it(generated: Study) -> None:
     page = write_report(study).read_text(encoding="utf-8")
     assert page.index("In short") < page.index("What is doubtful") < page.index("What was decided")
     short = page[page.index("In short") : page.index("This report")]
-    assert "Accepted: " in short and "Doubtful: 3 of 3 raters" in short and "Next: plumbline evaluate" in short
+    assert "Accepted: " in short and "Doubtful: 3 of 3 raters" in short and "Next: plumbline review" in short
     assert "3 of 3 raters whose answers count show signs" in page
 
 
