@@ -301,6 +301,7 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
 def _restored_on_error(*paths: Path) -> Iterator[None]:
     """Give local files and folders what they held before if a block fails: a refused import leaves nothing behind."""
     paths = tuple(path for path in paths if isinstance(path, Path))
+    new_folders = [folder for path in paths for folder in path.parents if not folder.exists()]
     with tempfile.TemporaryDirectory() as copies:
         before = {path: Path(copies) / str(number) for number, path in enumerate(paths) if path.exists()}
         for path, copy in before.items():
@@ -315,6 +316,9 @@ def _restored_on_error(*paths: Path) -> Iterator[None]:
                     path.unlink(missing_ok=True)
                 if path in before:
                     _copy(before[path], path)
+            for folder in new_folders:
+                with contextlib.suppress(OSError):  # others may have put something there
+                    folder.rmdir()
             raise
 
 

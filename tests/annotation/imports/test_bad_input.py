@@ -248,6 +248,7 @@ def test_a_dry_run_and_a_refusal_write_nothing(place: Workplace) -> None:
     doubtful = ("--column", "unused=fluency", "--column", "unused=meaning")
     place.take("ratings.csv", "--dry-run")
     place.refused("ratings.csv", *doubtful)
+    place.refused("ratings.csv", *MEANING, "--scale", "absent=1..5")  # found out after the columns were written
     assert [path.name for path in place.folder.iterdir()] == ["ratings.csv"]
     place.take("ratings.csv", *MEANING)
     before = place.everything()
