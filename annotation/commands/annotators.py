@@ -92,11 +92,8 @@ def invite(
     def letters() -> Iterator[Letter]:
         for name in invited:
             codes = reads.get(name, ())
-            if pseudonyms[name] in excluded_raters(evidence.decided):
-                print(f"no letter to {name}, who is excluded", file=sys.stderr)
-                continue
-            if codes and not any(queue.languages <= set(codes) for queue in queues_of(evidence.shown)):
-                print(f"no letter to {name}, who reads none of the study's languages", file=sys.stderr)
+            if reason := _why_uninvited(evidence, pseudonyms[name], codes):
+                print(f"no letter to {name}, {reason}", file=sys.stderr)
                 continue
             link = accounts.new_link(connection, name, again=links == "all") if links else None
             if links and link is None:
@@ -109,6 +106,15 @@ def invite(
             yield Letter(name, pseudonyms[name], text)
 
     return letters()
+
+
+def _why_uninvited(evidence: Evidence, rater: str, codes: Collection[str]) -> str:
+    """Return why a rater who reads the languages `codes` gets no letter; empty if one is due."""
+    if rater in excluded_raters(evidence.decided):
+        return "who is excluded"
+    if codes and not any(queue.languages <= set(codes) for queue in queues_of(evidence.shown)):
+        return "who reads none of the study's languages"
+    return ""
 
 
 def people_to_invite(study: Study, names: Sequence[str]) -> list[str]:
