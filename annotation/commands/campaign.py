@@ -44,7 +44,7 @@ from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, extend_sample, sample_settings
 from annotation.server import Home, has_database
-from annotation.status.next_step import next_step
+from annotation.status.next_step import NextStep, next_step
 from annotation.status.status import read_status, unreviewed, with_server
 from annotation.status.text import headline
 from annotation.verdicts.acceptance import accept, answers_lines
@@ -342,20 +342,20 @@ def review(
     study = options.load()
     if judged:
         print(differences_text(Evidence(study)))
-        return None
+        return options
     crowded = bool(present_campaigns(study.scratch / LEDGER))
     if answers or crowded:
         from annotation.crowd.commands import show_submission, show_waiting  # noqa: PLC0415 (a crowd alone)
     if answers:
-        show_submission(Evidence(study), answers)
-        return None
+        return _ended(show_submission(Evidence(study), answers), options)
     evidence = Evidence.read(study)
     evidence.refuse_other_rules()
     names = known_names(options.home, study.name)
     raters = [pseudonym_of(name, names) for name in exclude or keep]
     if not raters:
-        waits = crowded and show_waiting(evidence)
-        return None if show_signs(evidence, names, needed=not crowded) or waits else options
+        look = show_waiting(evidence) if crowded else None
+        choice = show_signs(evidence, names, needed=not crowded)
+        return _ended(look or choice, options)
     with alone(study):
         decision = decide(study, *raters, exclude=bool(exclude), reason=reason or "", signs=evidence.signs, names=names)
     say_decision(study, decision, [named(rater, names) for rater in raters])
@@ -374,21 +374,31 @@ def admit_again(study: Study, home: Home) -> None:
         print(f"  the server does not run: {study.command('publish')} tells it who may rate")
 
 
+def _ended(choice: tuple[str, str] | None, options: CampaignOptions) -> CampaignOptions | None:
+    """Print what a person who decides pastes; without that return the options: the study's own step comes next."""
+    if choice is None:
+        return options
+    print(f"Next: {NextStep(*choice)}")
+    return None
+
+
 def say_decision(study: Study, decision: Decision, raters: Sequence[str]) -> None:
     """Print the decision about raters, who are named as people know them."""
     is_or_are, done = "is" if len(raters) == 1 else "are", "excluded" if decision.exclude else "kept"
     print(f"{study.name}: {', '.join(raters)} {is_or_are} {done}: {decision.reason}")
 
 
-def show_signs(evidence: Evidence, names: Mapping[str, str], *, needed: bool = True) -> bool:
-    """Print the evidence about each rater, and return whether a person has to decide about any.
+def show_signs(evidence: Evidence, names: Mapping[str, str], *, needed: bool = True) -> tuple[str, str] | None:
+    """Print the evidence about each rater.
+
+    Returns the command and words of a person who decides; None where nobody has to.
 
     `names` are raters' own, by pseudonym. Ratings are `needed` unless a crowd's work was printed before: of a test, or
     of nobody yet, there are none.
     """
     if not needed:
         if not evidence.has(RATINGS):
-            return False
+            return None
         print()
     evidence.need(RATINGS)
     waiting = [verdict for verdict in known_verdicts(evidence) if verdict.review.to_look_at]
@@ -396,15 +406,15 @@ def show_signs(evidence: Evidence, names: Mapping[str, str], *, needed: bool = T
     print(f"{waiting_text(waiting, names)}{text}")
     waited_for = [rater for verdict in waiting for rater in verdict.review.to_look_at]
     raters = list(dict.fromkeys([*waited_for, *unreviewed(evidence.signs, evidence.decisions)]))
-    if raters:
-        review = evidence.study.command("review")
-        lines = [
-            f"  {review} --{decision} {rater} --reason {NO_REASON}"
-            for rater in raters
-            for decision in ("exclude", "keep")
-        ]
-        print("\n".join(["\nTo decide, one of these for each rater, with your reason in the quotes:", *lines]))
-    return bool(raters)
+    if not raters:
+        return None
+    review = evidence.study.command("review")
+    commands = [
+        f"{review} --{decision} {rater} --reason {NO_REASON}" for rater in raters for decision in ("keep", "exclude")
+    ]
+    print("\nTo decide, one of these for each rater, with your reason in the quotes:", *commands, sep="\n  ")
+    counts = f"if you trust {raters[0]} after the evidence above: the answers go on counting"
+    return commands[0], f"{counts}, and your reason in the quotes is recorded; if not, take `--exclude`"
 
 
 def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parameter(metavar="REASON")] = None) -> None:

@@ -372,29 +372,40 @@ def collect_archive(study: Study, home: Home, archive: Path, *, replace: bool = 
     print("\n".join(f"  left out: {line}" for line in done.troubles.values()), end="\n" if done.troubles else "")
 
 
-def show_waiting(records: Evidence) -> bool:
+def show_waiting(records: Evidence) -> tuple[str, str] | None:
     """Print the submissions that wait for a decision, with signs, times and pay (`plumbline review`).
 
-    Returns whether a person has to decide about any.
+    Returns the command and words of a person who decides about one; None where nobody has to.
     """
-    path, commands = records.study.scratch / LEDGER, list[str]()
+    path, commands, doubtful = records.study.scratch / LEDGER, list[str](), list[str]()
     for name in present_campaigns(path):
         with Ledger(path, records.study.name, *name) as ledger:
             title = "Submissions that wait for a decision, as of the last collection; signs are advice only"
             print(name.marked(f"{title}\n{summary.cases_text(records, ledger)}"))
-            doubtful = [case.work.submission.submission_id for case in judging.cases(records, ledger) if case.against]
-            commands += [
-                f"  {name.command(records.study, f'{decision} {key}')} --reason {NO_REASON}"
-                for key in doubtful
-                for decision in ("approve", "reject")
-            ]
-    if commands:
-        print("\nTo decide, one of these for each submission, with your reason in the quotes:", *commands, sep="\n")
-    return bool(commands)
+            keys = _doubtful(records, ledger)
+            commands += [_deciding(name, records, f"{way} {key}") for key in keys for way in ("approve", "reject")]
+            doubtful += keys
+    if not doubtful:
+        return None
+    print("\nTo decide, one of these for each submission, with your reason in the quotes:", *commands, sep="\n  ")
+    look = records.study.command(f"review --answers {doubtful[0]}")
+    return look, "shows its answers, pair by pair, to the person who decides"
 
 
-def show_submission(records: CampaignRecords, submission: str) -> None:
-    """Print a submission's answers, pair by pair (`plumbline review --answers`)."""
+def _doubtful(records: Evidence, ledger: Ledger) -> list[str]:
+    """Return the submissions that wait for a decision, and that something speaks against."""
+    return [case.work.submission.submission_id for case in judging.cases(records, ledger) if case.against]
+
+
+def _deciding(name: CampaignName, records: Evidence, decision: str) -> str:
+    return f"{name.command(records.study, decision)} --reason {NO_REASON}"
+
+
+def show_submission(records: Evidence, submission: str) -> tuple[str, str] | None:
+    """Print a submission's answers, pair by pair (`plumbline review --answers`).
+
+    Returns the command and words of a person who decides about it; None where nobody has to.
+    """
     path = records.study.scratch / LEDGER
     campaigns = present_campaigns(path)
     if not campaigns:
@@ -404,7 +415,11 @@ def show_submission(records: CampaignRecords, submission: str) -> None:
             here = submission in {work.submission.submission_id for work in ledger.work()}
             if here or name == campaigns[-1]:  # the last one refuses what none has
                 print(name.marked(judging.sheet_text(records, ledger, submission)))
-                return
+                if submission not in _doubtful(records, ledger):
+                    break
+                words = "pays it if you trust it, for your reason in the quotes; if not, take `crowd reject`"
+                return _deciding(name, records, f"approve {submission}"), words
+    return None
 
 
 def approve_work(

@@ -66,6 +66,8 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated:
     read = here("review", *options(generated))
     assert "Verdicts of the last `accept` that wait until these raters are excluded or kept" in read.stdout
     assert "To decide, " in read.stdout
+    (step,) = [line for line in read.stdout.splitlines() if line.startswith("Next: ")]
+    assert "--keep a " in step and "--exclude" not in step  # what is pasted decides against nobody
     done = here("review", *options(generated), "--keep", "a", "b", "c", "d", "--reason", "watched them work")
     assert (done.returncode, done.stderr) == (0, "")
     assert "To decide, " not in here("review", *options(generated)).stdout
