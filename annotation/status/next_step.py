@@ -91,7 +91,7 @@ def _draw(status: Status) -> NextStep | None:
         return NextStep(status.command("status"), f"after you {status.mismatch[0].rpartition(';')[2].strip()}")
     if stage.state == "stale" and not status.begun:
         remade = status.mismatch and status.study.judging.transforms
-        return NextStep(status.command("generate"), f"then {sample}") if remade else NextStep(sample)
+        return NextStep(status.command("generate"), "then `sample`") if remade else NextStep(sample)
     if stage.reason:
         return NextStep(extend, "adds the pairs that the study asks for now; or undo the change of the sample")
     return None
@@ -123,8 +123,8 @@ def _ask_crowd(status: Status) -> NextStep | None:
         live = CampaignName("prolific", "live")
         return NextStep(status.command(live.words("plan")), _go_live(status))
     if not status.begun and planned.get("campaign") != str(campaign):
-        people = f"; or, to ask people of your own: {status.command('publish')}"
-        return NextStep(status.command(campaign.words("plan")), f"shows batches, pay and fees{people}")
+        words = "shows batches, pay and fees; or, to ask people of your own, take `publish`"
+        return NextStep(status.command(campaign.words("plan")), words)
     if campaign.mode == "live" and campaign.platform != "mturk" and (step := _serve(status)):
         return step
     limit = f" --max-cost {math.ceil(cents / 100)}" if campaign.spends else ""
@@ -217,7 +217,14 @@ def _first(status: Status) -> NextStep:
     if not annotators:
         return _find(status, "nobody can rate yet")
     raters = count(annotators, "annotator")
-    return NextStep(collecting(status), f"when raters have answered: {raters} can")
+    return _await(status, f"raters have answered: {raters} can")
+
+
+def _await(status: Status, words: str) -> NextStep:
+    """Return the step that shows when raters have answered, or that collects where nothing else shows it."""
+    watched = status.server is not None and not status.server.trouble and not ledgers(status.study.scratch / LEDGER)
+    command = status.command("status --watch") if watched else collecting(status)
+    return NextStep(command, f"{'until' if watched else 'when'} {words}")
 
 
 def _find(status: Status, words: str, end: str = "") -> NextStep:
@@ -235,7 +242,7 @@ def _find(status: Status, words: str, end: str = "") -> NextStep:
         return NextStep(invite, f"{words}{end}")
     add, groups, after = f"added a person to raters.people in {status.study.file}", status.undecided, _after(status)
     if after and groups and all(group.lacks(status.study) or group.suffices(status.study) for group in groups):
-        first = f"verdicts need no more; or first, after you have {add}: {invite}"
+        first = f"verdicts need no more; or first, after you have {add}, take `users invite`"
         return NextStep(after.command, f"{words}, and {first}")
     return NextStep(invite, f"after you have {add}: {words}{end}")
 
@@ -250,15 +257,20 @@ def _wait(status: Status) -> NextStep | None:
     if not missing or (status.simulated and status.nobody_left and status.enough):
         return None
     once = not status.study.raters.blocks and status.stages["verdicts"].state == "not yet"
-    after = _after(status)
-    rest = after.command if after else (next(_last(status), NextStep("")).command or _nothing(status))
-    end = f"; when no more will come{', and only once' if once else ''}: {rest}"
+    rest = _after(status) or next(_last(status), None)
+    instead = f"{_named(rest)}{', only once,' if once else ''} does without them" if rest else _nothing(status)
+    end = f"; if no more will come, {instead}"
     if status.nobody_left:
         return _find(status, f"{count(missing, 'answer')} to come, which no present rater can give", end)
     if absent := absent_words(status):
-        return _find(status, f"{absent} Those of the others come with {collecting(status)}", end)
-    words = f"when more of the {count(missing, 'answer')} that are open have come{end}"
-    return (_serve(status) if ARGILLA in status.sources else None) or NextStep(collecting(status), words)
+        return _find(status, f"{absent} Those of the others come with `collect`", end)
+    more = f"more of the {count(missing, 'answer')} that are open have come{end}"
+    return (_serve(status) if ARGILLA in status.sources else None) or _await(status, more)
+
+
+def _named(step: NextStep) -> str:
+    """Return a step's command as words name it beside the one to paste: `accept`."""
+    return f"`{step.command.removeprefix('plumbline ').partition(' --')[0]}`"
 
 
 def _publish(status: Status) -> NextStep | None:
@@ -304,7 +316,8 @@ def _judge(status: Status) -> NextStep:
     """Return the next step from complete ratings on."""
     if step := _after(status):
         missing, launch = _missing(status), _ask_crowd(status)
-        words = f"or first, for {count(missing, 'answer')} still open: {launch.command}" if missing and launch else ""
+        first = f"or first, for {count(missing, 'answer')} still open"
+        words = f"{first}, take {_named(launch)}" if missing and launch else ""
         return replace(step, words=words)
     return next(_last(status), None) or NextStep("", _nothing(status))
 
@@ -318,8 +331,8 @@ def _last(status: Status) -> Iterator[NextStep]:
     rehearsed = REHEARSED in ledgers(status.study.scratch / LEDGER)
     forget = status.command(REHEARSED.words("close --forget"))
     if status.pages[DASHBOARD].state != "done":
-        end = f"then {forget}" if rehearsed else _nothing(status)
-        yield NextStep(status.command(DASHBOARD), f"shows everything in a browser, until Ctrl-C; {end}")
+        end = "" if rehearsed else f"; {_nothing(status)}"
+        yield NextStep(status.command(DASHBOARD), f"shows everything in a browser, until Ctrl-C{end}")
     if rehearsed:
         yield NextStep(forget, f"takes the rehearsal out of the study; then, {_go_live(status)}")
 
@@ -346,7 +359,7 @@ def _nothing(status: Status) -> str:
         latex = " and LaTeX" if any(folder.glob("*.tex")) else ""
         words.append(f"read {folder / 'index.html'}, with its tables as CSV{latex} beside it")
     if status.sources and "export" not in study.judging.refusals:
-        words.append(f"share the ratings by {status.command('export')}")
+        words.append("share the ratings by `plumbline export`")
     return "; ".join(words)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from irrCAC.raw import CAC
 
+from annotation.argilla.accounts import ServerAnswers
 from annotation.campaign.counting import by_pair
 from annotation.campaign.records import CampaignRecords
 from annotation.ratings.decisions import withdraw
@@ -231,6 +232,11 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:  # noqa: PLR09
         words = f"when raters have answered: {who} can"
         following = f"{MAIN} collect {ARGUMENTS}\n  {words}"
         assert at(people)[1] == following
+        looked = replace(read_status(Evidence(people), NOW), server=ServerAnswers("http://localhost:6900"))
+        assert next_step(looked).command == f"{MAIN} status --watch {people.arguments}"
+        assert next_step(replace(looked, server=ServerAnswers("", "it does not run"))).command.startswith(
+            f"{MAIN} collect "
+        )
         assert f"published to {who}; no ratings" in status_text(read_status(Evidence(people), NOW))
     with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": 0}):
         pass
@@ -291,7 +297,9 @@ def test_an_unfinished_campaign_shows_no_decision_unless_the_rule_allows_to_look
     assert not any(word in status_text(status) for word in ("accepted", "rejected", "undecided"))
     first, words = following.splitlines()
     assert first == f"{MAIN} collect {ARGUMENTS}" and "when more of the 128 answers that are open have come" in words
-    assert words.endswith(f"when no more will come, and only once: {MAIN} accept {ARGUMENTS}")
+    assert "`accept`" in words and MAIN not in words  # one command to paste
+    watched = next_step(replace(status, server=ServerAnswers("http://localhost:6900")))
+    assert watched.command == f"{MAIN} status --watch {generated.arguments}"  # nothing to collect
     assert list(generated.folder.glob("verdicts*")) == []  # nothing is written
 
     by_blocks = judged_by(generated, rule="lower_bound")
