@@ -49,6 +49,7 @@ class Desk:
         self.calls: list[str] = []
         self.down, self.status, self.hanging = False, 200, list[Route]()
         self.hang = ""  # the name of calls that get no answer
+        self.queues = ""  # what several queues are called, over which progress is
         self.visit(page)
 
     def visit(self, page: Page) -> None:
@@ -122,7 +123,8 @@ class Desk:
             before = itertools.takewhile(lambda item: item["id"] != body, self.items)
             own = [item for item in before if item["id"] in done]
             return {**own[-1], "answer": self.saved[own[-1]["id"]]} if own else None
-        return {"progress": {"done": len(done), "total": len(self.items)}, "end": {"text": "That is all."}}.get(name)
+        progress = {"done": len(done), "total": len(self.items), "of": self.queues}
+        return {"progress": progress, "end": {"text": "That is all."}}.get(name)
 
 
 def html(shown: Mapping[str, Any]) -> str:

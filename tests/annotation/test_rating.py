@@ -96,12 +96,16 @@ def test_a_slider_shows_nothing_until_it_is_touched(page: Page) -> None:
     slider = page.get_by_role("slider")
     expect(slider).to_have_class("untouched nowhere")
     expect(slider).to_have_attribute("aria-valuetext", "not answered yet")
+    expect(slider).to_have_css("background-image", re.compile("conic-gradient.*conic-gradient"))  # arrows at its ends
+    desk.queues = "Your work"  # over which the next count is
     box = slider.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)  # where it would stand by itself
     expect(slider).not_to_have_class("untouched")
+    expect(slider).not_to_have_css("background-image", re.compile("conic-gradient"))
     desk.press("Control+Enter")
     assert desk.settle("i0") == {"q": 50}
+    expect(page.locator("#progress")).to_contain_text("Your work: 1 of 12 pairs done")
     desk.press("5", "Backspace", "Enter")  # taken back: it is as before, and nothing of it is sent
     expect(page.get_by_role("alert")).to_contain_text("please answer")
     expect(slider).to_have_class("untouched nowhere")

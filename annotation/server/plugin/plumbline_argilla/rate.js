@@ -9,7 +9,7 @@
 //   next(n) -> [item]                 up to n items that it has not handed out yet; none where none is left
 //   save(id, values, status, seconds, again) resolves once the answer is stored, which takes an earlier one's place
 //                                     (`again`); rejects with an Error that has HTTP's `status`
-//   progress() -> {done, total}       over all of the rater's queues
+//   progress() -> {done, total, of}   over all of the rater's queues, and what to call these together where they are several
 //   stale()                           another tab has stored an answer: what is counted is to be counted anew
 //   previous(id) -> item | null       what was answered before this one, or last of all (null)
 //   end() -> {text, label, href | go} the last page: a sentence, and a link or what its button does
@@ -196,7 +196,8 @@ function start(task, store) {
     try { progress = await store.progress(); } catch { /* it is told by the next answer */ }
     const waiting = [...unsent.values()].filter(entry => entry.status !== "draft" && !entry.again).length;
     const n = Math.min(progress.done + waiting, progress.total);
-    const parts = [word("progress", {n, all: progress.total}), session() ? word("session", {n: session()}) : ""];
+    const words = word("progress", {n, all: progress.total});
+    const parts = [progress.of ? `${progress.of}: ${words}` : words, session() ? word("session", {n: session()}) : ""];
     $("progress").textContent = parts.filter(Boolean).join(" · ");
     $("meter").max = progress.total || 1;
     $("meter").value = n;
@@ -289,7 +290,8 @@ function start(task, store) {
   };
   const slider = (group, question, key, changed) => {
     const {low, high, step, start: begin = null, points = []} = question, middle = (low + high) / 2;
-    const attributes = {type: "range", min: low, max: high, step, "aria-labelledby": `t-${key}`};
+    const attributes = {type: "range", min: low, max: high, step, "aria-labelledby": `t-${key}`,
+      "aria-required": String(question.required)};
     const line = make(group, "div", {class: "slider"});
     const input = make(line, "input", {...attributes, value: begin ?? middle}), shown = make(line, "output");
     let touched = false;
@@ -329,7 +331,8 @@ function start(task, store) {
     };
   };
   const text = (group, question, key, changed) => {
-    const area = make(group, "textarea", {rows: 2, dir: "auto", maxlength: LONGEST, "aria-labelledby": `t-${key}`});
+    const area = make(group, "textarea", {rows: 2, dir: "auto", maxlength: LONGEST, "aria-labelledby": `t-${key}`,
+      "aria-required": String(question.required)});
     area.addEventListener("input", changed);
     return {
       value: () => typed(area) || null, answered: () => area.value.trim() !== "",
@@ -338,14 +341,15 @@ function start(task, store) {
   };
   // A rank for each label; equal ones may share theirs. Digits rank one label after the other.
   const ranking = (group, question, key, changed) => {
-    const {points} = question, ranks = points.map((_, place) => place + 1);
+    const {points} = question, ranks = points.map((_, place) => place + 1), long = ranks.length > MOST_RANKS;
+    const required = {"aria-required": String(question.required)};
     make(group, "p", {class: "hint"}, word("ranking"));
     const rows = points.map(([value, words], place) => {
-      const id = `r-${key}-${place}`, line = make(group, "div", {class: "rank", role: "radiogroup", "aria-labelledby": id});
+      const id = `r-${key}-${place}`, line = make(group, "div", {class: "rank", role: long ? "group" : "radiogroup",
+        "aria-labelledby": id, ...(long ? {} : required)});
       make(line, "span", {id, dir: "auto"}, words || value);
-      if (ranks.length > MOST_RANKS) {
-        line.setAttribute("role", "group");
-        const list = make(line, "select", {"aria-labelledby": id});
+      if (long) {
+        const list = make(line, "select", {"aria-labelledby": id, ...required});
         for (const rank of ["", ...ranks]) make(list, "option", {value: rank}, rank || "–");
         return {line, rank: () => Number(list.value), set: rank => { list.value = rank || ""; }};
       }

@@ -112,7 +112,8 @@ const argilla = async (task, questions, list, reader) => {
     progress: async () => {
       if (Date.now() - countedAt > AGAIN_MS) await recount();
       const all = [here, ...rest], done = sum(all, "done") + finals.size;
-      return {done, total: Math.max(sum(all, "done") + sum(all, "left"), done)};
+      const several = rest.some(one => one.done || one.left);
+      return {done, total: Math.max(sum(all, "done") + sum(all, "left"), done), of: several ? WORDS.title : ""};
     },
     previous: async id => {
       if (!earlier) {
