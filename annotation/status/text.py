@@ -32,7 +32,7 @@ from annotation.verdicts.systems import NONE, answers
 from annotation.verdicts.tables import SIMULATED, display, looks_exhibit
 from plumbline.cli import StudyOptions, columns, reads, screen_width, whole
 from plumbline.errors import PlumblineError, StudyError
-from plumbline.exhibits.table import CODE, Cell, cell, printed
+from plumbline.exhibits.table import CODE, Cell, cell, interval, printed
 from plumbline.study import Study
 from plumbline.study_files import checked
 from plumbline.words import count
@@ -100,6 +100,7 @@ def _when(stage: Stage, status: Status) -> str:
     return f"{stage.at:%Y-%m-%d %H:%M} UTC, {ago(stage.at, status.read_at)}" if stage.at else ""
 
 
+_AGREEMENTS = 3  # in a line
 _ROWS = 16  # rows of a table, above which the rest is only counted
 
 
@@ -152,8 +153,20 @@ def _most_open(progress: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 def _going(status: Status, *, more: bool) -> str:
     """Return the pace, and the agreement so far, as far as there are ratings."""
     going, called = status.going, status.study.called
-    agreement = agreement_exhibit(going.agreement, called).text() if more and len(going.agreement) else ""
+    agreement = ""
+    if len(going.agreement):
+        agreement = agreement_exhibit(going.agreement, called).text() if more else _agreement_line(going.agreement)
     return "\n\n".join(filter(None, [agreement, str(going.pace or "")]))
+
+
+def _agreement_line(agreement: pd.DataFrame) -> str:
+    """Return the lowest coefficient of each question with its interval, the lowest of all first."""
+    lowest = agreement.sort_values("value").drop_duplicates("question")  # undefined ones last
+    parts = [
+        f"{row['question']} {row['coefficient']} {interval(row['value'], row['low'], row['high'])}"
+        for row in lowest.to_dict("records")
+    ]
+    return f"Agreement so far, lowest first (95% intervals): {', '.join(_some(parts, _AGREEMENTS))}"
 
 
 def _raters_text(status: Status, names: Mapping[str, str]) -> str:
@@ -170,6 +183,7 @@ def _raters_text(status: Status, names: Mapping[str, str]) -> str:
     silent = staying & (open_pairs > 0) & (raters["answers"] > 0) & ~(lasts > status.read_at - DAY)
     number = f"{(raters['answers'] > 0).sum()} of {count(len(raters), 'rater')} answered"
     when = "" if pd.isna(last) else f", the last of them {ago(last, status.read_at)}"
+    n_signs = raters.set_index("rater_id")["signs"]
     groups = {
         "no answer yet": raters.loc[staying & (raters["answers"] == 0), "rater_id"],
         "no answer for a day, with open ones": raters.loc[silent, "rater_id"],
@@ -177,12 +191,16 @@ def _raters_text(status: Status, names: Mapping[str, str]) -> str:
         "excluded": raters.loc[raters["excluded"], "rater_id"],
         "no longer let in": raters.loc[raters["out"], "rater_id"],
     }
-    lines = [
-        f"- {what}: {', '.join(_some([named(rater, names) for rater in group], _NAMED))}"
+    shown = {
+        what: [_with_signs(named(rater, names), n_signs.get(rater, 0)) for rater in group]
         for what, group in groups.items()
-        if len(group)
-    ]
+    }
+    lines = [f"- {what}: {', '.join(_some(group, _NAMED))}" for what, group in shown.items() if group]
     return "\n".join([f"Raters: {number}{when}", *lines])
+
+
+def _with_signs(name: str, number: int) -> str:
+    return f"{name} ({count(number, 'sign')})" if number else name
 
 
 def _some(names: Sequence[str], most: int) -> list[str]:

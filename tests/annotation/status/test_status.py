@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -354,6 +355,9 @@ def test_agreement_so_far_is_irrcacs_over_all_ratings_that_count(generated: Stud
     assert ac2["value"] == pytest.approx(theirs["coefficient_value"], abs=1e-5) and ac2["n_ratings"] == len(table) * 3
     assert (ac2["low"], ac2["high"]) == pytest.approx(theirs["confidence_interval"], abs=1e-3)
     assert found.loc["quality", "alpha"]["low"] < found.loc["quality", "alpha"]["high"] < 1
+    lowest = min(found["value"])  # of both questions
+    line = status_text(status).partition("Agreement so far, lowest first (95% intervals): ")[2].partition("\n")[0]
+    assert [float(part) for part in re.findall(r" (-?[\d.]+) \[", line)][:1] == [pytest.approx(lowest, abs=0.005)]
     text = status_text(status, more=True)
     assert "Agreement so far, with 95% intervals over pairs" in text and f"{ac2['value']:.2f} [" in text
 
@@ -388,10 +392,11 @@ def test_status_names_who_does_not_answer(generated: Study) -> None:
         columns=["rater_id", "answers", "open", "hours"],
     )
     last = [pd.NaT if pd.isna(hours) else NOW - timedelta(hours=hours) for hours in people["hours"]]
+    people = people.assign(signs=[0, 2, 0, 0, 0])
     people = people.assign(last=pd.to_datetime(last, utc=True), excluded=people["rater_id"] == "eve", out=False)
     text = status_text(replace(status, raters=people, unreviewed=("bo",)), {"cy": "Cy Nic"})
     assert "Raters: 4 of 5 raters answered, the last of them 2 h ago\n- no answer yet: cy Cy Nic\n" in text
-    assert "with open ones: ada\n" in text and "decided about: bo\n" in text and "- excluded: eve\n" in text
+    assert "with open ones: ada\n" in text and "decided about: bo (2 signs)\n" in text and "- excluded: eve\n" in text
 
 
 def test_watch_draws_the_status_again_on_a_terminal_until_an_interrupt(
