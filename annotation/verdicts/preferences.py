@@ -131,9 +131,9 @@ def preferences_exhibit(done: SideBySide) -> Exhibit:
         "Letters": "group",
     }
     notes = [
-        "scores are Bradley and Terry's, with a tie as half a win for either: 0 is the mean system, and at a difference"
+        "Scores are Bradley and Terry's, with a tie as half a win for either: 0 is the mean system, and at a difference"
         " of 1 the better one is preferred 73% of the time; those that share a letter are not told apart",
-        "ranks, their intervals and letters are by the differences between each two, and need not follow the scores",
+        "Ranks, their intervals and letters are by the differences between each two, and need not follow the scores",
         *reasons(places_of(done.systems), done.systems["reason"]),
     ]
     return Exhibit.of("preferences", "Systems by preference", done.systems, columns, notes)
@@ -154,7 +154,7 @@ def choices_exhibit(done: SideBySide) -> Exhibit:
     }
     systems = done.differences["system"].map(_named) + " and " + done.differences["other"].map(_named)
     notes = [
-        "differences are of the share of choices for the system and of that for the other, the mean over texts,"
+        "Differences are of the share of choices for the system and of that for the other, the mean over texts,"
         f" {by_test(done)}; p is corrected by Holm for all differences of {scope_of(done)}",
         *reasons(places_of(done.differences) + ", " + systems, done.differences["reason"]),
     ]

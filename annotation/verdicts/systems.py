@@ -32,12 +32,12 @@ _NAMED = 6  # systems that a sentence names
 Place = tuple[str, ...]  # the key of one group that is judged apart
 LOOKED = tuple(part.name for part in fields(DifferenceLook))  #: numbers of a look
 _AFTER_BLOCKS = (
-    "looks are after blocks of originals: intervals hold at all looks together, and p is the least error of all looks"
+    "Looks are after blocks of originals: intervals hold at all looks together, and p is the least error of all looks"
     " together at which one of them tells the two apart, so both hold whatever ended the campaign; a difference that"
     " ended it early is on average too large"
 )
 _UNEQUAL = (
-    "not all are rated on the same originals: ranks, their intervals and letters are by the differences, over the"
+    "Not all are rated on the same originals: ranks, their intervals and letters are by the differences, over the"
     " originals that each two have, and need not follow the means"
 )
 _MOST_LABELS = 6  # of a question whose labels are compared without a rule
@@ -360,7 +360,7 @@ def systems_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
         "Letters": "group",
     }
     notes = [
-        "means are over the originals that all have ratings for, each counted once (a verdict's mean counts each rating"
+        "Means are over the originals that all have ratings for, each counted once (a verdict's mean counts each rating"
         " once); those that share a letter are not told apart",
         *_lower_note(done),
         *([_UNEQUAL] if _unequal(done) else []),
@@ -385,9 +385,9 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     }
     systems = done.differences["system"].map(_named) + " and " + done.differences["other"].map(_named)
     notes = [
-        f"differences of means over the originals that both have ratings for, {by_test(done)}; p is corrected by Holm"
+        f"Differences of means over the originals that both have ratings for, {by_test(done)}; p is corrected by Holm"
         f" for all differences of {scope_of(done)}",
-        "a mean's interval, among the verdicts, is by another rule than a difference's: that two intervals of means"
+        "A mean's interval, among the verdicts, is by another rule than a difference's: that two intervals of means"
         " overlap does not say that the two are alike",
         *_lower_note(done),
         *_unruled_note(done),

@@ -245,8 +245,8 @@ def split(scores: Scores, share: float, seed: int) -> np.ndarray[tuple[int], np.
 
 
 RULE = "for each task the registered revision is used, or else the result of the newest mteb version"
-_MEAN_OF_SUBSET = "each score is the plain mean of mteb's main score on a subset over the splits that the task requires"
-_MEAN = "each score is the plain mean of mteb's main score over the splits and subsets that the task requires"
+_MEAN_OF_SUBSET = "Each score is the plain mean of mteb's main score on a subset over the splits that the task requires"
+_MEAN = "Each score is the plain mean of mteb's main score over the splits and subsets that the task requires"
 
 
 def benchmark(name: str) -> Any:

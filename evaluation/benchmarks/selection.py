@@ -219,7 +219,7 @@ def notes(selection: BenchmarkSelection) -> list[str]:
     lines = [
         f"chosen with {n_models} models, judged on {int(selection.held_out.sum())} of other families (seed"
         f" {request.seed}); intervals are 95% percentile bootstraps over the held-out models",
-        "models are ranked by Borda counts; random selections meet the requirements and the budget of the chosen ones",
+        "Models are ranked by Borda counts; random selections meet the requirements and the budget of the chosen ones",
         *scores.remarks,
     ]
     if n_models - 1 <= selection.scores.frame.shape[1]:
