@@ -22,6 +22,7 @@ from annotation.crowd.tally import Tally, counted
 from annotation.questions.summary import MeanOfAnswers
 from annotation.sampling.expected import ExpectedSample
 from annotation.sampling.queues import ends_of
+from annotation.sampling.sample import SampleDrawing
 from annotation.statistics.summaries import Design
 from annotation.variation import RatingVariation, StudyVariations, latent_mean, rated
 from annotation.verdicts.looks import criterion_of
@@ -186,7 +187,8 @@ def plan(
     where it does not; NaN where it has too few pairs or ratings for any); width (of the 95% interval, in points of the
     scale or as a share; NaN where there is none); used (pairs complete by the decision); answers, ratings, hours and
     dollars (of the whole study, controls and repeats included, with a crowd platform's fees and without bonuses; an
-    answer is one rater's to one pair, a rating that to one required question; NaN where the texts give fewer pairs).
+    answer is one rater's to one pair, a rating that to one required question; more pairs than the texts give are those
+    of further texts).
     Raises StudyError where a verdict of the study could never be reached, and for a mean
     that ratings on the study's scale cannot have, ValueError for sizes that are none and campaigns below 1.
 
@@ -197,8 +199,8 @@ def plan(
     >>> found = plan(load_study("studies/demo.yaml"), sizes=[(30, 3), (100, 3)], means=[3.4], campaigns=200)
     >>> print(found[["pairs", "raters", "mean", "right", "answers"]].to_string(index=False))
      pairs  raters  mean  right  answers
-        30       3   3.4  0.955    804.0
-       100       3   3.4  0.995      NaN
+        30       3   3.4  0.955      804
+       100       3   3.4  0.995     2550
     """
     return planned(ExpectedSample.of(study, load_rubric(study)), sizes, means, assumed, campaigns, seed)[0]
 
@@ -226,8 +228,7 @@ def planned(
     seed = study.sample.seed if seed is None else seed
     refuse_unreachable(study, expected.texts, f"{study.file}: ")
     verdicts = {pairs: verdict_sizes(study, expected.texts, pairs) for pairs, _ in sizes}
-    study_size = study.sample.pairs, study.raters.per_pair
-    asked_by_size, numbers = tallies(expected, [*sizes, study_size])
+    asked_by_size, there_are = tallies(expected, sizes)
     rows = []
     for (rule, of_rule), (pairs, raters) in itertools.product(zip(rules, tried, strict=True), dict.fromkeys(sizes)):
         of_verdict = min(size.pairs for size in verdicts[pairs] if not rule.pools or size.pool in rule.pools)
@@ -240,28 +241,31 @@ def planned(
             tally = asked_by_size[pairs, raters]
             costs: dict[str, float] = {"answers": tally.answers, "ratings": tally.ratings}
             costs |= {"hours": tally.hours, "dollars": tally.cost / 100}
-            costs = costs if numbers[pairs] == pairs else dict.fromkeys(costs, math.nan)
             size = {"pairs": pairs, "verdict_pairs": of_verdict}
             rows.append({"rule": words, **asdict(prospect), **size, "right": prospect.right(rule), **costs})
-    return pd.DataFrame(rows, columns=COLUMNS), asked_by_size[study_size], max(numbers.values())
+    of_study = _asked(expected, expected.draw(study.sample.pairs), study.raters.per_pair)
+    return pd.DataFrame(rows, columns=COLUMNS), of_study, there_are
 
 
-def tallies(
-    expected: ExpectedSample, sizes: Sequence[tuple[int, int]]
-) -> tuple[dict[tuple[int, int], Tally], dict[int, int]]:
+def tallies(expected: ExpectedSample, sizes: Sequence[tuple[int, int]]) -> tuple[dict[tuple[int, int], Tally], int]:
     """Return what samples of these sizes (pairs of each transformation, raters of each pair) ask of people.
 
-    Returns also, for each of these numbers of pairs, how many the transformation with the fewest texts has.
+    Where the texts give fewer pairs, further ones are supposed. Returns also how many pairs the texts give, of the
+    transformation with the fewest, for the largest of the sizes.
     """
-    drawn = {pairs: expected.draw(pairs) for pairs in dict.fromkeys(pairs for pairs, _ in sizes)}
-    by_size = {
-        (pairs, raters): counted(
-            expected.study, expected.rubric, [*drawn[pairs].pairs, *drawn[pairs].controls], raters=raters
-        )
-        for pairs, raters in sizes
-    }
-    names = {pairs: Counter(pair.transformation for pair in drawing.pairs) for pairs, drawing in drawn.items()}
-    return by_size, {pairs: min(numbers[name] for name in expected.study.kinds) for pairs, numbers in names.items()}
+    by_size, there_are = dict[tuple[int, int], Tally](), 0
+    for pairs in dict.fromkeys(pairs for pairs, _ in sizes):
+        drawn = expected.draw(pairs)
+        numbers = Counter(pair.transformation for pair in drawn.pairs)
+        there_are = max(there_are, fewest := min(numbers[name] for name in expected.study.kinds))
+        if fewest < pairs:
+            drawn = expected.with_further_texts.draw(pairs)
+        by_size |= {(n, raters): _asked(expected, drawn, raters) for n, raters in sizes if n == pairs}
+    return by_size, there_are
+
+
+def _asked(expected: ExpectedSample, drawn: SampleDrawing, raters: int) -> Tally:
+    return counted(expected.study, expected.rubric, [*drawn.pairs, *drawn.controls], raters=raters)
 
 
 def planned_rules(design: Design) -> Sequence[RuleSpec]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated
 
 import pandas as pd
@@ -17,13 +18,7 @@ from annotation.campaign.rubric import load_rubric
 from annotation.crowd.summary import whole_tally
 from annotation.crowd.tally import Tally, fee_of, platform_of
 from annotation.options import CampaignOptions
-from annotation.planning import (
-    PAIRS,
-    RATERS,
-    planned,
-    planned_rules,
-    tallies,
-)
+from annotation.planning import PAIRS, RATERS, planned, planned_rules, tallies
 from annotation.sampling.expected import ExpectedSample
 from annotation.sampling.sample import mismatch
 from annotation.statistics.summaries import Design
@@ -49,8 +44,14 @@ def _deviation(value: str) -> float:
     return 0.0 if value in ("0", "0.0") else positive(value)
 
 
-_NONE = "–"
-_PRICES = {"dollars": 0, "answers": 0, "hours": 1}  # columns, with their digits
+_NONE, _EACH = "–", "In each"
+
+
+def _difference(value: str) -> str:
+    positive(value.rpartition("=")[2].removesuffix("%"))
+    return value
+
+
 Deviation = Annotated[float, reads(_deviation), Parameter(metavar="SD")]
 
 
@@ -62,7 +63,8 @@ class PlanOptions:
     Args:
         pairs: Pairs of each transformation (default: 30, 50, 100 and 200; without --raters also the study's number).
         raters: Raters per pair (default: 2, 3 and 5; without --pairs also the study's number).
-        apart: Print how many originals tell two systems apart whose means differ by so many points.
+        apart: Print how many originals tell two systems apart whose means differ by so many points (0.3), by a part of
+            the scale's range (7%), or on one question (ease=7).
         means: True means or shares of labels to try (default: around the threshold or the rules' limits).
         spread: Standard deviation of the pairs' quality, in points (default: of the study's ratings, or by its scale).
             For shares of labels it counts only with --bias and --noise: their proportions do.
@@ -74,7 +76,7 @@ class PlanOptions:
 
     pairs: Annotated[tuple[Count, ...], Several, Parameter(metavar="N...")] = ()
     raters: Annotated[tuple[Count, ...], Several, Parameter(metavar="N...")] = ()
-    apart: Annotated[float, reads(positive), Parameter(metavar="POINTS")] | None = None
+    apart: Annotated[tuple[Annotated[str, reads(_difference)], ...], Several, Parameter(metavar="POINTS...")] = ()
     means: Annotated[tuple[Finite, ...], Several, Parameter(metavar="M...")] = ()
     spread: Deviation | None = None
     bias: Deviation | None = None
@@ -100,7 +102,7 @@ def plan_study(*, options: CampaignOptions, planning: PlanOptions = PlanOptions(
     """
     study = checked(options)
     with stage(study, "plan"):
-        print((plan_text if planning.apart is None else apart_text)(study, planning))
+        print((apart_text if planning.apart else plan_text)(study, planning))
     return options
 
 
@@ -122,11 +124,11 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
     outlooks, asked_for, there_are = planned(expected, sizes, *assumed)
     if (drawn := drawn_tally(study)) is not None:
         asked_for, of_study = drawn, (outlooks["pairs"] == study_size[0]) & (outlooks["raters"] == study_size[1])
-        outlooks.loc[of_study, list(_PRICES)] = [drawn.cost / 100, drawn.answers, drawn.hours]
+        outlooks.loc[of_study, ["dollars", "answers", "hours"]] = [drawn.cost / 100, drawn.answers, drawn.hours]
     systems, variations, tables = systems_of(study), StudyVariations(study, design, planning.given), []
     languages = languages_of(expected) if systems > 1 else 1
     shares = {"Apart": languages if by_language(study) else 1}  # of the pairs: one in so many is compared
-    shares |= {"In a language": languages} if languages > 1 and not by_blocks else {}
+    shares |= {_EACH: languages} if languages > 1 and not by_blocks else {}
     for part in planned_rules(design):
         scale = design.asked(part.question).judged_scale
         variation, of_part = (
@@ -151,11 +153,10 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
         "of_study": study_size if sizes[0] == study_size else None,
         "unread": expected.unread,
         "asked": asked_for,
-        "there_are": there_are if outlooks["answers"].isna().any() else None,
-        "fees": "with the platform's fees"
-        if fee_of(study, platform_of(study))(100, 1)
-        else "without a platform's fees",
+        "there_are": there_are if (outlooks["pairs"] > there_are).any() else None,
+        "fees": fees_in_words(study),
         "tables": tables,
+        "shown": shown_in(str(tables[0]["rows"])),
         "means": outlooks["mean"].tolist(),
         "shares": any(part.label for part in rule.rules),
         "pooled": study.judging.transforms and {"translation", "cross_translation"} <= set(study.kinds),
@@ -164,6 +165,11 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
         "extra": {n: share for n, share in EXTRA_PAY.items() if n in study.kinds},
     }
     return templates.text("annotation/plan.jinja", facts)
+
+
+def shown_in(table: str) -> str:
+    """Return a table without the names of the columns that the terminal is too narrow for."""
+    return table.partition("left out: ")[0]
 
 
 def _add_least_differences(
@@ -176,6 +182,11 @@ def _add_least_differences(
             least_difference((min([pairs, *ends]), raters), math.comb(systems, 2), rated, looks_of(study))
             for pairs, raters in zip(sizes["pairs"] // share, sizes["raters"], strict=True)
         ]
+
+
+def fees_in_words(study: Study) -> str:
+    """Return whether costs have a platform's fees."""
+    return f"{'with the' if fee_of(study, platform_of(study))(100, 1) else 'without a'} platform's fees"
 
 
 def drawn_tally(study: Study) -> Tally | None:
@@ -224,7 +235,7 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
     Long: a table and the sentences that belong to its columns.
     """
     study.refuse_unfit("plan")
-    apart, systems, rubric = planning.apart or 0.0, systems_of(study), load_rubric(study)
+    systems, rubric = systems_of(study), load_rubric(study)
     if not study.judging.transforms:
         raise StudyError(
             f"{study.file}: --apart compares the mean ratings of systems' outputs of the same originals, and this study"
@@ -237,6 +248,7 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
         )
     design, there_are = Design.of(study, rubric), originals_in(study)
     variations, expected = StudyVariations(study, design, planning.given), ExpectedSample.of(study, rubric)
+    apart_by = apart_by_question(study, design, planning.apart)
     seed = study.sample.seed if planning.seed is None else planning.seed
     looks, most = looks_of(study), there_are or math.inf
     n_languages, beyond = languages_of(expected), False
@@ -244,29 +256,26 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
     sources, rows, corrected = [], [], differences_of(design, systems)
     for (question, label), differences in corrected.items():
         name, scale = asked(question, label), design.asked(question).judged_scale
+        if not apart_by[name]:
+            continue
         variation = variations.of(question, label)
         deviations = {part: f"{value:.3g}" for part, value in asdict(variation.shown(scale)).items()}
         words = {"question": name, "source": variation.source, "ends": (scale[0], scale[-1])}
         sources.append({**words, "unlike": variation.apart, "leaning": variation.leaning, **deviations})
-        for raters in planning.raters or (study.raters.per_pair,):
+        for apart, raters in itertools.product(apart_by[name], planning.raters or (study.raters.per_pair,)):
             generator = stream(seed, "apart", name, str(raters), f"{apart:g}")
             needed = originals_needed(
                 apart, raters, differences, variation, scale, generator, looks=looks, campaigns=planning.campaigns,
             )  # fmt: skip
             of_each = needed[0] * n_languages, needed[1] * n_languages
-            needed, prices = of_each if by_language(study) else needed, [_NONE] * 3
+            needed = of_each if by_language(study) else needed
             beyond |= max(*needed, *(of_each if each else ())) > most
-            if needed[1] <= most:
-                size = (int(needed[1]), raters)
-                tally = tallies(expected, [size])[0][size]
-                prices = [f"{tally.cost / 100:,.0f}", f"{tally.answers:,}", f"{tally.hours:.1f}"]
             ranges = [_range(needed), *([_range(of_each)] if each else [])]
-            rows.append([name, str(raters), *ranges, *prices])
-    header = ["Question", "Raters", "Originals", *(["For each language"] if each else [])]
+            rows.append([name, str(raters), f"{apart:g}", *ranges, *_prices(expected, needed[1], raters)])
+    header = ["Question", "Raters", "Apart", "Originals", *([_EACH] if each else [])]
     table = columns([*header, "Dollars", "Answers", "Hours"], rows)
     facts = {
         "study": study,
-        "apart": apart,
         "systems": systems,
         "campaigns": planning.campaigns,
         "seed": seed,
@@ -276,10 +285,45 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
         "beyond": beyond,
         "languages": n_languages,
         "by_language": by_language(study),
+        "fees": fees_in_words(study),
         "over_raters": design.rule.interval != "pairs",
         "by_labels": max(corrected.values(), default=0) > math.comb(systems, 2),
     }
     return templates.text("annotation/apart.jinja", facts)
+
+
+def apart_by_question(study: Study, design: Design, apart: Sequence[str]) -> dict[str, list[float]]:
+    """Return the differences that `--apart` names, in points, by question, or by share of a label.
+
+    Raises StudyError for the name of another question.
+    """
+    sizes, points, names = dict[str, list[str]](), dict[str, list[float]](), [""]
+    for value in apart:
+        question, _, size = value.rpartition("=")
+        sizes.setdefault(question, []).append(size)
+    for question, label in questions_of(design):
+        name, scale = asked(question, label), design.asked(question).judged_scale
+        names += [question, name]
+        of_question = sizes.get(name) or sizes.get(question) or sizes.get("", [])
+        times = {size: (scale[-1] - scale[0]) / 100 if size.endswith("%") else 1 for size in of_question}
+        points[name] = [float(size.removesuffix("%")) * times[size] for size in of_question]
+    if unknown := [question for question in sizes if question not in names]:
+        every = ", ".join(dict.fromkeys(names[1:]))
+        raise StudyError(f"{study.file}: --apart names {unknown[0]!r}, which is none of {every}")
+    return points
+
+
+def _prices(expected: ExpectedSample, originals: float, raters: int) -> list[str]:
+    """Return dollars, answers and hours of so many originals, with blocks that end with them."""
+    if math.isnan(originals):
+        return [_NONE] * 3
+    study, size = expected.study, (int(originals), raters)
+    if study.raters.blocks:
+        last = originals / (languages_of(expected) if study.acceptance.scope == "language" else 1)
+        ends = tuple(dict.fromkeys(math.ceil(share * last) for share in looks_of(study)))
+        study = study.model_copy(update={"raters": study.raters.model_copy(update={"blocks": ends})})
+    tally = tallies(replace(expected, study=study), [size])[0][size]
+    return [f"{tally.cost / 100:,.0f}", f"{tally.answers:,}", f"{tally.hours:,.1f}"]
 
 
 def _range(ends: Sequence[float]) -> str:
@@ -306,10 +350,11 @@ def sizes_asked(
 
 
 def _table(planned: pd.DataFrame, judged: RuleSpec, item: str, *, by_blocks: bool) -> str:
-    """A row for each size: shares of right verdicts by true mean, width of the interval, pairs used, and the price.
+    """A row for each size: the price, shares of right verdicts by true mean, width of the interval, and pairs used.
 
-    `planned` are the rows of `plan` of one rule, with the differences between systems that each size finds; `item` is
-    what raters see. At the threshold itself the share accepted is shown.
+    What answers comes first: a narrow terminal leaves the last columns out. `planned` are the rows of `plan` of one
+    rule, with the differences between systems that each size finds; `item` is what raters see. At the threshold itself
+    the share accepted is shown.
     """
     means = planned["mean"].drop_duplicates()
     items = f"{item}s".capitalize()
@@ -317,10 +362,11 @@ def _table(planned: pd.DataFrame, judged: RuleSpec, item: str, *, by_blocks: boo
     header = [
         items,
         "Raters",
-        *(["In a verdict"] if split else []),
+        *(apart := [name for name in ("Apart", _EACH) if name in planned]),
+        "Dollars",
         *(f"at {mean:g}" for mean in means),
+        *(["In a verdict"] if split else []),
         "Width",
-        *(apart := [name for name in ("Apart", "In a language") if name in planned]),
         *([f"{items} used"] if by_blocks else []),
     ]
     rows = []
@@ -331,12 +377,14 @@ def _table(planned: pd.DataFrame, judged: RuleSpec, item: str, *, by_blocks: boo
             [
                 str(pairs),
                 str(raters),
-                *([str(last["verdict_pairs"])] if split else []),
-                *("never" if math.isnan(share) else f"{share:.1%}" for share in shares),
-                "–" if math.isnan(last["width"]) else f"{last['width']:.2f}",
                 *(number(last[name]) for name in apart),
+                f"{last['dollars']:,.0f}",
+                *("never" if math.isnan(share) else f"{share:.1%}" for share in shares),
+                *([str(last["verdict_pairs"])] if split else []),
+                _NONE if math.isnan(last["width"]) else f"{last['width']:.2f}",
                 *([f"{group['used'].min():.0f} to {group['used'].max():.0f}"] if by_blocks else []),
-                *(_NONE if math.isnan(last[name]) else f"{last[name]:,.{digits}f}" for name, digits in _PRICES.items()),
+                f"{last['answers']:,.0f}",
+                f"{last['hours']:,.1f}",
             ]
         )
-    return columns([*header, "Dollars", "Answers", "Hours"], rows)
+    return columns([*header, "Answers", "Hours"], rows)

@@ -10,7 +10,7 @@ import copy
 import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from annotation.campaign.rubric import Rubric
 from annotation.records import Supply
@@ -168,6 +168,11 @@ class ExpectedSample:
         every = {(text.language, text.task_type) for text in read} | {(language, task) for language, task, _ in stated}
         source = _StandIns(study, read, dict.fromkeys(study.kinds, tuple(stated)))
         return cls(study, rubric, dict.fromkeys(study.kinds, tuple(sorted(every))), "", source)
+
+    @functools.cached_property
+    def with_further_texts(self) -> ExpectedSample:
+        """The samples of as many texts as they take, in the languages and tasks of the study's."""
+        return replace(self, _source=_of_file(self.study, self.texts))
 
     def draw(self, pairs: int) -> SampleDrawing:
         """Draw a sample with so many pairs of each unit."""

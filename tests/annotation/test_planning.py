@@ -251,7 +251,10 @@ def test_a_plan_is_for_the_smallest_verdict(variant: Callable[..., Study], tmp_p
     assert found["accepted"][0] == half.accepted and math.isnan(found["right"][1])
     options = planned_with(pairs=(40, 30), raters=(4,), means=(3.4,))
     text = plan_text(study, options)
-    assert "Pairs  Raters  In a verdict  at 3.4" in text and "'never': too few pairs or raters for any decision" in text
+    assert (
+        "Pairs  Raters  Dollars  at 3.4  In a verdict" in text
+        and "'never': too few pairs or raters for any decision" in text
+    )
     assert "The languages of the texts are unknown" in text and "no file" in text  # of none.csv; the file says them
     file.write_text("sentence1,sentence2,score\na,,1\n,b,2\n")
     text = plan_text(study, options)
@@ -279,7 +282,7 @@ def test_a_plan_by_blocks_decides_as_looks_do(variant: Callable[..., Study]) -> 
     assert planned["dollars"].nunique() == 1  # pairs beyond the last block are not offered
     options = planned_with(means=(3.5,))
     text = plan_text(study, options)
-    assert "Pairs used" in text and "looks are after 20, 40 pairs" in text and "\n100 " not in text
+    assert "Pairs used" in text and "Looks are after 20, 40 pairs" in text and "\n100 " not in text
 
 
 def test_a_difference_between_systems_is_found_as_often_as_the_plan_says() -> None:
@@ -430,7 +433,7 @@ def test_raters_who_differ_in_the_system_they_prefer_may_be_too_few_for_any_numb
 def test_the_command_says_how_many_originals_tell_its_systems_apart(
     variant: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Numbers also beyond the study's originals, which have no price; one system is refused."""
+    """Numbers also beyond the study's originals; points, and parts of a scale's range; one system is refused."""
     texts = [f"Text {number} about matter {number * 7}." for number in range(80)]
     (tmp_path / "texts.csv").write_text("\n".join(["text,ours,theirs", *(f"{one},A {one},B {one}" for one in texts)]))
     outputs = {"path": str(tmp_path / "texts.csv"), "text": "text"}
@@ -442,27 +445,44 @@ def test_the_command_says_how_many_originals_tell_its_systems_apart(
     dataset = {"name": "mine", "task": "bitext_mining", "path": outputs["path"], "language": "en", "split": "all"}
     data = [{**dataset, "columns": {"sentence1": "text", "sentence2": "text"}}]
     study = variant(name="both", datasets=data, transformations=systems, seeds=[1], sample={"pairs": 60})
-    text = apart_text(study, PlanOptions(apart=0.6, raters=(2, 3), campaigns=200))
+    text = apart_text(study, PlanOptions(apart=("0.6",), raters=(2, 3), campaigns=200))
     rows = [line.split() for line in text.splitlines() if line.startswith("quality  ")]
-    (least, _, most), larger = rows[1][2:5], rows[0][4]
+    (least, _, most), larger = rows[1][3:6], rows[0][5]
     assert 15 < int(least) < int(most) <= 80 and int(most) < int(larger)
     assert "pairs 0.8, raters' bias 0.25, noise 1.1 (as HTEB's)" in text
-    beyond = apart_text(study, PlanOptions(apart=0.1, campaigns=100))
-    assert re.search(r"quality +\d +\d{3} to 1,\d{3} +– +– +–", beyond) and "The study has 80 originals" in beyond
-    assert re.search(r"quality +\d +– +– +– +–", apart_text(study, PlanOptions(apart=0.001, campaigns=100)))
+    beyond = apart_text(study, PlanOptions(apart=("0.1",), campaigns=100))
+    found = re.search(r"quality +\d +0.1 +\d{3} to (1,\d{3}) +([\d,]+) ", beyond)
+    assert found and "The study has 80 originals" in beyond
+    originals, dollars = (int(number.replace(",", "")) for number in found.groups())
+    assert dollars == pytest.approx(originals * 2 * study.raters.per_pair * 24 * 30 / 3600, rel=0.1)  # and controls
+    assert re.search(r"quality +\d +0.001 +– +– +– +–", apart_text(study, PlanOptions(apart=("0.001",), campaigns=100)))
+    parts = apart_text(study, PlanOptions(apart=("quality=15%", "0.5"), campaigns=100))
+    assert re.findall(r"quality +\d +([\d.]+)", parts) == ["0.6"]  # of 1 to 5
+    with pytest.raises(StudyError, match="'ease', which is none of quality"):
+        apart_text(study, PlanOptions(apart=("ease=1",)))
+    by_blocks = variant(
+        name="blocks", datasets=data, transformations=systems, seeds=[1], sample={"pairs": 60},
+        raters={"per_pair": 3, "blocks": [20, 40]}, acceptance={"rule": "lower_bound"},
+    )  # fmt: skip
+    found = re.search(
+        r"quality +\d +0.3 +\d+ to (\d+) +(\d+) ", apart_text(by_blocks, PlanOptions(apart=("0.3",), campaigns=100))
+    )
+    assert found and int(found[2]) > int(
+        found[1]
+    )  # a dollar and more for six answers to each, beyond the last block too
     of_raters = {"interval": "pairs_and_raters"}
     wider = variant(
         name="wider", datasets=data, transformations=systems, seeds=[1], sample={"pairs": 60}, acceptance=of_raters
     )
-    options = PlanOptions(apart=0.6, campaigns=100)
+    options = PlanOptions(apart=("0.6",), campaigns=100)
     assert "pairs_and_raters" in apart_text(wider, options) and "pairs_and_raters" not in apart_text(study, options)
     known = Variation(RatingVariation(), "", (0.5, 0.5), None, 0.0)
     monkeypatch.setattr(Variation, "of", lambda *_: known)
     by_interval = [
-        int(re.search(r"quality +\d +(\d+)", apart_text(one, options)).group(1))  # type: ignore[union-attr]
+        int(re.search(r"quality +\d +0.6 +(\d+)", apart_text(one, options)).group(1))  # type: ignore[union-attr]
         for one in (study, wider)
     ]
     assert by_interval[1] > 1.5 * by_interval[0]
     alone = variant(name="alone", datasets=data, transformations=systems[:1], seeds=[1], sample={"pairs": 60})
     with pytest.raises(StudyError, match="share a `queue`"):
-        apart_text(alone, PlanOptions(apart=0.2))
+        apart_text(alone, PlanOptions(apart=("0.2",)))
