@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -106,15 +106,20 @@ class SpendingOptions(CrowdOptions):
         if self.max_cost is None:
             raise StudyError(f"{what} spends money and needs a limit; add --max-cost DOLLARS, for the whole campaign")
         limit = int(self.max_cost * 100 + 1e-6)
-        if self.yes:
-            return limit
-        if not sys.stdin.isatty():
-            raise StudyError(f"{what} asks for confirmation before it spends, but there is no terminal here; add --yes")
-        question = f"This may spend up to {pay.dollars(limit)} in all. Type `{CONFIRM}` to go on:"
-        print(campaign.marked(question), end=" ", flush=True)
-        if sys.stdin.readline().strip() != CONFIRM:
-            raise StudyError("not confirmed; nothing was spent")
+        _confirm(campaign, f"This may spend up to {pay.dollars(limit)} in all.", yes=self.yes)
         return limit
+
+
+def _confirm(campaign: CampaignName, cost: str, *, yes: bool) -> None:
+    """Go on once a person has confirmed what something costs. Raises StudyError if nobody does."""
+    if yes:
+        return
+    what = "a rehearsal" if campaign.made_up else "--live"
+    if not sys.stdin.isatty():
+        raise StudyError(f"{what} asks for confirmation before it spends, but there is no terminal here; add --yes")
+    print(campaign.marked(f"{cost} Type `{CONFIRM}` to go on:"), end=" ", flush=True)
+    if sys.stdin.readline().strip() != CONFIRM:
+        raise StudyError("not confirmed; nothing was spent")
 
 
 _Number = Annotated[int, reads(whole(1, 10_000)), Parameter(metavar="N")]
@@ -429,6 +434,7 @@ def approve_work(
     options: CrowdOptions,
     every: Annotated[bool, Parameter(name="--all", group=_APPROVED)] = False,
     reason: Annotated[str, Parameter(metavar="TEXT")] = "",
+    yes: bool = False,
 ) -> StudyOptions:
     """Approve submissions, which pays them.
 
@@ -439,6 +445,7 @@ def approve_work(
         options: The study and its campaign.
         every: All submissions that nothing speaks against.
         reason: Your reason for paying submissions that `review` advises to ask about.
+        yes: Pay excluded workers, whose batches others do again, without asking for confirmation.
     """
     if every and reason:
         raise StudyError("--reason is for submissions that you name; leave out --all, or the reason")
@@ -447,6 +454,8 @@ def approve_work(
         if every:
             number, waiting = judging.approve_all(campaign)
         else:
+            if reason.strip():
+                _warn_of_excluded(campaign, submissions, yes=yes)
             number, waiting = judging.approve(campaign, submissions, reason), []
         more = f"; {count(len(waiting), 'waits', 'wait')} for a person's decision (plumbline review)" if waiting else ""
         if not (number or waiting):
@@ -456,6 +465,20 @@ def approve_work(
             campaign.say(f"  {case.work.submission.submission_id}: {'; '.join(case.against)}")
         _write_lists(campaign)
     return options
+
+
+def _warn_of_excluded(campaign: CrowdCampaign, submissions: Sequence[str], *, yes: bool) -> None:
+    """Say what paying excluded workers costs, and ask where money moves. Raises StudyError if nobody confirms it."""
+    excluded, cents = excluded_raters(campaign.records.decided), 0
+    for work in judging.works_of(campaign.ledger, submissions):
+        if work.submission.state == "submitted" and work.pseudonym in excluded:
+            cents += (unit := campaign.unit_cost(work.batch_id))
+            campaign.say(
+                f"{work.submission.submission_id} costs {pay.dollars(unit)}, but {work.pseudonym} is excluded: these"
+                " ratings do not count, and another worker does the batch again for as much"
+            )
+    if cents and campaign.name.spends:
+        _confirm(campaign.name, f"This pays {pay.dollars(cents)} for ratings that do not count.", yes=yes)
 
 
 def reject_work(
@@ -473,9 +496,11 @@ def reject_work(
     with campaign_of(options.load(), options) as campaign:
         campaign.refresh()
         number = judging.reject(campaign, submissions, reason)
+        cents = sum(batch.cost_to_come for batch in campaign.places().values())
         campaign.say(
-            f"{count(number, 'submission')} rejected and their ratings excluded;"
+            f"{count(number, 'submission')} rejected and all ratings of their workers excluded;"
             f" `{campaign.name.command(campaign.study, 'launch')}` offers their places to other workers"
+            + (f", for {pay.dollars(cents)}" if cents else "")
         )
     return options
 

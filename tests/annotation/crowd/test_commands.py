@@ -11,6 +11,8 @@ import pytest
 from annotation.campaign.offering import LEDGER, CampaignName
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd.commands import lacking
+from annotation.crowd.pay import dollars
+from annotation.crowd.summary import read_summaries
 from annotation.preview import write_preview
 from annotation.status.status import read_status
 from annotation.status.text import status_text
@@ -20,7 +22,7 @@ from plumbline import cli
 from plumbline.manifest import stage
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
-from tests.annotation.crowd.campaigns import CROWD, drawn, honest
+from tests.annotation.crowd.campaigns import CROWD, careless, drawn, honest
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 
 Crowd = Callable[..., tuple[int, str, str]]
@@ -114,6 +116,25 @@ def test_closing_says_what_is_still_owed(variant: Make, crowd: Crowd, site: MTur
     assert "1 bonus is owed; pay with `plumbline crowd bonus --platform mturk --live" in closed
     assert "1 bonus paid" in crowd(study, "bonus", *LIVE)[1]
     assert "owed" not in crowd(study, "close", "--live")[1]
+
+
+def test_an_excluded_worker_is_paid_only_once_the_cost_is_confirmed(
+    variant: Make, crowd: Crowd, site: MTurkSite
+) -> None:
+    study = drawn(variant, crowd=CROWD | {"share": 1.0})
+    crowd(study, "launch", *LIVE)
+    first, second = (site.work(hit, "W1", site.fields(hit, careless(study)), 600) for hit in list(site.hits)[:2])
+    crowd(study, "collect")
+    assert f"{first}: a rejection also excludes this worker's ratings in {second}" in crowd(study, "review")[1]
+    again = crowd(study, "reject", "--live", first, "--reason", "copied all answers")[1]
+    pays = ("approve", "--live", second, "--reason", "was promised")
+    code, out, complaint = crowd(study, *pays)
+    (summary,) = read_summaries(Evidence(study))
+    unit = summary.planned // summary.places
+    assert code and f"{second} costs {dollars(unit)}, but " in out and "--yes" in complaint
+    assert f", for {dollars(2 * unit)}" in again and summary.rewards == 0
+    assert "1 submission approved" in crowd(study, *pays, "--yes")[1]
+    assert read_summaries(Evidence(study))[0].rewards > 0
 
 
 def test_what_waits_and_why_nothing_was_approved_is_said(variant: Make, crowd: Crowd, site: MTurkSite) -> None:
