@@ -126,7 +126,7 @@ class CrowdCampaign:
         """Carry out an operation once; return its outcome. Raises LimitError if it would exceed the limit."""
         operation = self.ledger.operation(kind, subject)
         if cents > 0 and (operation is None or operation.state == "refused"):
-            self._refuse_beyond_limit(cents)
+            self.refuse_beyond_limit(cents)
         return self.ledger.once((kind, subject, cents), details or {}, self._find, self._carry_out)
 
     def happened(self, kind: Kind, subject: str, cents: int) -> None:
@@ -157,15 +157,16 @@ class CrowdCampaign:
         """Print such lines beside a bar of progress."""
         tqdm.write(self.name.marked(text), file=sys.stderr)
 
-    def _refuse_beyond_limit(self, cents: int) -> None:
-        if not self.name.spends:
+    def refuse_beyond_limit(self, cents: int, step: str = "the next step") -> None:
+        """Raise LimitError if a step of this cost would exceed the limit."""
+        if not cents or not self.name.spends:
             return
         spent = self.ledger.spent()
         if self._limit is None or spent + cents > self._limit:
             limit = "no --max-cost was given" if self._limit is None else f"the limit is {pay.dollars(self._limit)}"
             raise LimitError(
-                f"the next step costs {pay.dollars(cents)}, {pay.dollars(spent)} is already spent or reserved, and"
-                f" {limit}; the step was not carried out"
+                f"{step} costs {pay.dollars(cents)}, {pay.dollars(spent)} is already spent or reserved, and {limit};"
+                " nothing of it was carried out"
             )
 
     def _find(self, operation: Operation) -> str | None:
@@ -417,10 +418,12 @@ class CrowdCampaign:
 
     def bonus(self, work: Work, cents: int) -> None:
         """Pay a submission's bonus for its time; a submission gets at most one."""
-        places = self.offer(work.batch_id).places
-        total = cents + self.platform.fee(cents, places, self.spec)
         details = {"submission": work.submission.submission_id, "cents": cents, "reason": BONUS_REASON}
-        self.do("bonus", work.submission.submission_id, total, details)
+        self.do("bonus", work.submission.submission_id, self.bonus_cost(work, cents), details)
+
+    def bonus_cost(self, work: Work, cents: int) -> int:
+        """Cents for a submission's bonus, with the fee."""
+        return cents + self.platform.fee(cents, self.offer(work.batch_id).places, self.spec)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from typing import Literal
 from annotation.campaign.counting import excluded_raters
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd import pay
-from annotation.crowd.campaign import CrowdCampaign, LimitError, pairs_of
+from annotation.crowd.campaign import CrowdCampaign, pairs_of
 from annotation.crowd.ledger import Ledger, SubmissionReview, Work
 from annotation.crowd.platform import NoMoneyError, RefusedError
 from annotation.questions.question import Value
@@ -201,18 +201,21 @@ def owed(ledger: Ledger, excluded: Collection[str], spec: CrowdSpec) -> list[tup
 def pay_bonuses(campaign: CrowdCampaign) -> tuple[int, int]:
     """Pay the bonuses due for observed times, once for each submission; return their number and the cents in all.
 
-    A refused bonus does not stop the others. Raises LimitError if not all can be paid within the limit, RefusedError
-    if the platform refused some; both errors have the number of paid bonuses.
+    A refused bonus does not stop the others. Raises LimitError before the first one if not all can be paid within the
+    limit; NoMoneyError if the platform's account has too little, RefusedError if it refused some: both errors have the
+    number of paid bonuses.
     """
     finish(campaign)
     campaign.refresh()
     excluded = excluded_raters(campaign.records.decided)
     bonuses, paid, refused = owed(campaign.ledger, excluded, campaign.spec), 0, list[str]()
+    in_all = sum(campaign.bonus_cost(*bonus) for bonus in bonuses)
+    campaign.refuse_beyond_limit(in_all, f"paying {count(len(bonuses), 'bonus', 'bonuses')}")
     for work, cents in bonuses:
         try:
             campaign.bonus(work, cents)
             paid += 1
-        except (LimitError, NoMoneyError) as error:  # the other bonuses would fail, too
+        except NoMoneyError as error:  # the other bonuses would fail, too
             raise type(error)(f"{paid:,} of {count(len(bonuses), 'bonus', 'bonuses')} paid now; {error}") from None
         except RefusedError as error:
             refused.append(str(error))

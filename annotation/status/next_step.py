@@ -129,7 +129,8 @@ def _ask_crowd(status: Status) -> NextStep | None:
         return step
     limit = f" --max-cost {math.ceil(cents / 100)}" if campaign.spends else ""
     who = "a made-up crowd, for practice" if campaign.made_up else f"workers ({campaign.label})"
-    return NextStep(status.command(f"{campaign.words('launch')}{limit}"), f"offers places to {who}")
+    without = "; the limit suffices for all places, not for bonuses, which `crowd bonus` pays" if limit else ""
+    return NextStep(status.command(f"{campaign.words('launch')}{limit}"), f"offers places to {who}{without}")
 
 
 def _go_live(status: Status) -> str:

@@ -129,14 +129,13 @@ def test_bonuses_wait_for_who_replaces_an_excluded_worker(variant: Make, site: M
     assert list(site.paid.values()) == [[REWARD, 147]] * 3
 
 
-def test_a_limit_that_stops_bonuses_says_how_many_were_paid(variant: Make, site: MTurkSite) -> None:
+def test_a_limit_below_all_bonuses_pays_none(variant: Make, site: MTurkSite) -> None:
     study = drawn(variant)
     approved(study, site, "one", "two")
     # $2.80 and 20% are $3.36 for each of two
-    with pytest.raises(
-        LimitError, match=r"1 of 2 bonuses paid now; the next step costs \$3.36, \$6.24 is already spent"
-    ):
-        step(study, site, judging.pay_bonuses, limit=2 * UNIT + 336)
+    with pytest.raises(LimitError, match=r"2 bonuses costs \$6.72, \$2.88 is already spent"):
+        step(study, site, judging.pay_bonuses, limit=2 * UNIT + 2 * 336 - 1)
+    assert list(site.paid.values()) == [[REWARD]] * 2
     step(study, site, judging.pay_bonuses, limit=2 * UNIT + 2 * 336)
     assert list(site.paid.values()) == [[REWARD, 280]] * 2
 
