@@ -63,6 +63,8 @@ class RatingVariation:
         of_all = variance(rated(middle + math.sqrt(spread + bias + noise) * _NORMAL, scale))
         of_pairs, of_raters = (
             variance(rated_mean(middle + math.sqrt(part) * _NORMAL, math.sqrt(spread + bias + noise - part), scale))
+            if part
+            else 0.0
             for part in (spread, bias)
         )
         return RatingVariation(
