@@ -29,10 +29,10 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preferences import NO_CHOICES
 from annotation.verdicts.rules import LATE, marks_of
 from annotation.verdicts.systems import NONE, answers
-from annotation.verdicts.tables import SIMULATED, display, looks_exhibit
+from annotation.verdicts.tables import SIMULATED, display, interval_of, looks_exhibit
 from plumbline.cli import StudyOptions, columns, reads, screen_width, whole
 from plumbline.errors import PlumblineError, StudyError
-from plumbline.exhibits.table import CODE, Cell, cell, interval, printed
+from plumbline.exhibits.table import CODE, Cell, cell, printed
 from plumbline.study import Study
 from plumbline.study_files import checked
 from plumbline.words import count
@@ -153,20 +153,12 @@ def _most_open(progress: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 def _going(status: Status, *, more: bool) -> str:
     """Return the pace, and the agreement so far, as far as there are ratings."""
     going, called = status.going, status.study.called
-    agreement = ""
-    if len(going.agreement):
-        agreement = agreement_exhibit(going.agreement, called).text() if more else _agreement_line(going.agreement)
+    agreement = agreement_exhibit(going.agreement, called).text() if more and len(going.agreement) else ""
+    if len(going.agreement) and not more:  # the lowest coefficient of each question, undefined ones last
+        lowest = going.agreement.sort_values("value").drop_duplicates("question").to_dict("records")
+        parts = [f"{row['question']} {row['coefficient']} {interval_of(row)}" for row in lowest]
+        agreement = f"Agreement so far, lowest first (95% intervals): {', '.join(_some(parts, _AGREEMENTS))}"
     return "\n\n".join(filter(None, [agreement, str(going.pace or "")]))
-
-
-def _agreement_line(agreement: pd.DataFrame) -> str:
-    """Return the lowest coefficient of each question with its interval, the lowest of all first."""
-    lowest = agreement.sort_values("value").drop_duplicates("question")  # undefined ones last
-    parts = [
-        f"{row['question']} {row['coefficient']} {interval(row['value'], row['low'], row['high'])}"
-        for row in lowest.to_dict("records")
-    ]
-    return f"Agreement so far, lowest first (95% intervals): {', '.join(_some(parts, _AGREEMENTS))}"
 
 
 def _raters_text(status: Status, names: Mapping[str, str]) -> str:
@@ -183,7 +175,7 @@ def _raters_text(status: Status, names: Mapping[str, str]) -> str:
     silent = staying & (open_pairs > 0) & (raters["answers"] > 0) & ~(lasts > status.read_at - DAY)
     number = f"{(raters['answers'] > 0).sum()} of {count(len(raters), 'rater')} answered"
     when = "" if pd.isna(last) else f", the last of them {ago(last, status.read_at)}"
-    n_signs = raters.set_index("rater_id")["signs"]
+    signs = {name: f" ({count(n, 'sign')})" for name, n in zip(raters["rater_id"], raters["signs"], strict=True) if n}
     groups = {
         "no answer yet": raters.loc[staying & (raters["answers"] == 0), "rater_id"],
         "no answer for a day, with open ones": raters.loc[silent, "rater_id"],
@@ -192,15 +184,10 @@ def _raters_text(status: Status, names: Mapping[str, str]) -> str:
         "no longer let in": raters.loc[raters["out"], "rater_id"],
     }
     shown = {
-        what: [_with_signs(named(rater, names), n_signs.get(rater, 0)) for rater in group]
-        for what, group in groups.items()
+        what: [f"{named(rater, names)}{signs.get(rater, '')}" for rater in group] for what, group in groups.items()
     }
     lines = [f"- {what}: {', '.join(_some(group, _NAMED))}" for what, group in shown.items() if group]
     return "\n".join([f"Raters: {number}{when}", *lines])
-
-
-def _with_signs(name: str, number: int) -> str:
-    return f"{name} ({count(number, 'sign')})" if number else name
 
 
 def _some(names: Sequence[str], most: int) -> list[str]:
