@@ -235,8 +235,8 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "
 
     A column holds words if it is the first or any of its cells holds a letter. Without rows, `empty` is returned. A
     table that is wider than the terminal, with a `mark` that is put before its lines later, breaks the lines of its
-    long columns; if it is still too wide, its columns are shown as rows; if these are too wide too, its last short
-    columns are left out, and a line below names them.
+    long columns; if it is still too wide, its columns are shown as rows; if these are too wide too, its first column
+    is broken between all words, and its last short columns are left out, and a line below names them.
     """
     if not rows:
         return empty
@@ -261,6 +261,8 @@ def _fitting(across: Sequence[Sequence[str]], most: int) -> tuple[list[int], lis
     """Return which columns fit, and their widths."""
     widths, least = [max(map(len, cells)) for cells in across], [_least([cells], most) for cells in across]
     shown = list(range(len(across)))
+    if sum(least) + 2 * len(least) - 2 > most:  # the first column stays: it is broken before others are left out
+        least[0] = min(least[0], max([_NAMES, *(len(word) for cell in across[0] for word in cell.split())]))
     while (room := most - sum(least[column] + 2 for column in shown) + 2) < 0 and shown[1:]:
         shown.remove(([column for column in shown[1:] if least[column] == widths[column]] or shown)[-1])
     for column in sorted(shown, key=widths.__getitem__):

@@ -155,7 +155,8 @@ def choices_exhibit(done: SideBySide) -> Exhibit:
     systems = done.differences["system"].map(_named) + " and " + done.differences["other"].map(_named)
     notes = [
         "Differences are of the share of choices for the system and of that for the other, the mean over texts,"
-        f" {by_test(done)}; p is corrected by Holm for all differences of {scope_of(done)}",
+        f" {by_test(done)}; an interval is of one difference alone, p and letters are corrected by Holm for all"
+        f" differences of {scope_of(done)}",
         *reasons(places_of(done.differences) + ", " + systems, done.differences["reason"]),
     ]
     return Exhibit.of("choices", "Choices between systems", done.differences, columns, notes)

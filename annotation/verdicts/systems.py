@@ -378,15 +378,15 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
         called.judged.capitalize(): cell("system", _named),
         "Other": cell("other", _named),
         "Difference [95%]": difference_words,
-        **({"Look": "look"} if done.looks else {}),
         "p (Holm)": p_words,
+        **({"Look": "look"} if done.looks else {}),
         "Better / equal / worse": lambda row: " / ".join(number(row[name], 0, times=100, unit="%") for name in SHARES),
         "Originals": "n",
     }
     systems = done.differences["system"].map(_named) + " and " + done.differences["other"].map(_named)
     notes = [
-        f"Differences of means over the originals that both have ratings for, {by_test(done)}; p is corrected by Holm"
-        f" for all differences of {scope_of(done)}",
+        f"Differences of means over the originals that both have ratings for, {by_test(done)}; an interval"
+        f" is of one difference alone, p and letters are corrected by Holm for all differences of {scope_of(done)}",
         "A mean's interval, among the verdicts, is by another rule than a difference's: that two intervals of means"
         " overlap does not say that the two are alike",
         *_lower_note(done),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from annotation.statistics.systems import SideBySide, side_by_side
 from annotation.verdicts.systems import answers, compared, differences_exhibit, other_labels, systems_exhibit
 from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec
-from plumbline.study.subject import PairSubject
+from plumbline.study.subject import ItemNames, PairSubject
 from tests.annotation.judgements import pair
 from tests.scale import scaled
 
@@ -51,6 +52,17 @@ def test_systems_are_compared_on_common_originals_over_all_and_in_each_language(
     assert sentence.startswith("Ours is better than Theirs in quality by 0.70 [")
     hteb = [one.model_copy(update={"transformation": "paraphrasing"}) for one in PAIRS]
     assert compared(ratings(), hteb, Design(("quality",)), PairSubject()).systems.empty
+
+
+def test_p_that_decides_stays_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = compared(ratings(), PAIRS, Design(("quality",)), PairSubject())
+    longer = found.differences.assign(question="correct in verdict of the answer")
+    monkeypatch.setenv("COLUMNS", "80")
+    _, head, *lines = (
+        differences_exhibit(replace(found, differences=longer), ItemNames("system", "pair")).text().splitlines()
+    )
+    assert "Difference [95%]" in head and "p (Holm)" in head and max(map(len, [head, *lines[:5]])) <= 80
+    assert [line.split()[-1] for line in lines if "theirs" in line.lower()] == ["0.0009", "0.0248", "0.0248"]
 
 
 def test_the_answer_about_many_systems_stays_short() -> None:
