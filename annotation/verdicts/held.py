@@ -16,7 +16,7 @@ from annotation.campaign.counting import counting_ratings, coverage_of
 from annotation.questions.summary import MeanOfAnswers
 from annotation.ratings.decisions import answers_hash
 from annotation.ratings.signs import controls_by_kind
-from annotation.records import NO_REASON, Verdict
+from annotation.records import Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.reliability import LEVEL, misses_too_many, telling_apart, vary
 from annotation.statistics.summaries import Design
@@ -31,7 +31,7 @@ from plumbline.study.campaign import QualityLimits
 from plumbline.words import count
 
 LOOK = "raters to review: "  # the beginning of a reason
-_NAMED = 6  # raters whom a command names, and verdicts that a line names
+_NAMED = 6  # verdicts that a line names
 Missed = Mapping[str, Mapping[str, tuple[int, int]]]  # by rater, by kind of control: (missed, asked)
 
 
@@ -194,29 +194,20 @@ def _clear(varied: Mapping[str, Answers], design: Design, pool: str) -> bool:
 
 
 def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Yield a line on the verdicts that wait for a review of their raters, with the commands for it, if there are any.
+    """Yield a line on the verdicts that wait for a review of their raters, if there are any.
 
-    `command` is `Study.command`.
+    It names the command that shows these: a pasted line must decide about nobody. `command` is `Study.command`.
     """
     waiting = [verdict for verdict in verdicts if verdict.review.to_look_at]
     if not waiting:
         return
     names = [scoped(verdict.transformation, verdict.language, verdict.task_type) for verdict in waiting]
     unnamed = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    review = command("review")
     reasons = dict.fromkeys(
         reason.removeprefix(LOOK) for verdict in waiting for reason in verdict.reasons if reason.startswith(LOOK)
     )
     more = f"; and {len(reasons) - 1} more" if len(reasons) > 1 else ""
-    raters = " ".join(raters_named([rater for verdict in waiting for rater in verdict.review.to_look_at]))
     yield (
         f"review raters before {count(len(waiting), 'verdict')} can be decided ({', '.join(names[:_NAMED])}{unnamed}):"
-        f" {next(iter(reasons))}{more}; read `{review}`, then run"
-        f" `{review} --keep {raters} --reason {NO_REASON}`, or with `--exclude` in place of `--keep`"
+        f" {next(iter(reasons))}{more}; `{command('review')}` shows them, and how to keep or to exclude each"
     )
-
-
-def raters_named(raters: Sequence[str]) -> list[str]:
-    """Return raters for a command line; RATERS in place of many."""
-    unique = list(dict.fromkeys(raters))
-    return unique if len(unique) <= _NAMED else ["RATERS"]
