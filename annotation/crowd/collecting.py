@@ -67,7 +67,7 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     if mode == "sandbox" and (~ratings["simulated"].astype(bool)).any():
         raise StudyError(
             f"{study.name} has ratings by people, which must not be mixed with those of a rehearsal; rehearse"
-            " under another study name"
+            " under another study name (docs/crowd.md, Beside people's ratings)"
         )
     finish(campaign)
     campaign.refresh()

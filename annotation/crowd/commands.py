@@ -169,9 +169,9 @@ def campaign_of(
     try:
         if name.platform not in platforms_with(name.mode):
             raise StudyError(f"{name.platform} has no test mode, only prolific has; leave out --test")
+        platform.refuse(records)
         if begins:
             refuse_incomplete(records, name)
-        platform.refuse(records)
         refuse_lost_campaign(records, name.mode)
         limit = options.limit(name)
         with contextlib.ExitStack() as stack:
@@ -228,8 +228,8 @@ def show_plan(*, options: CrowdOptions, pilot: _Number = 0) -> StudyOptions:
     study = options.load()
     records = Evidence(study)
     campaign = campaign_name(records, options)
-    refuse_incomplete(records, campaign, launching=False)
     platform_class(campaign.platform).refuse(records)
+    refuse_incomplete(records, campaign, launching=False)
     with stage(study, "crowd plan", settings={"campaign": str(campaign)}):
         print(summary.plan_text(records, campaign, pilot))
     groups = ahead_of_sample(records.pairs, study.acceptance, study.raters_of)

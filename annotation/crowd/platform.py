@@ -134,10 +134,9 @@ class Platform(ABC):
     def open(cls, opening: Opening) -> Self:
         """Connect to the platform."""
 
-    @classmethod
+    @classmethod  # noqa: B027
     def refuse(cls, records: CampaignRecords) -> None:
-        """Raise StudyError for a study that this platform must not work on, such as one without crowd settings."""
-        crowd_of(records.study)
+        """Raise StudyError for a study that this platform must not work on, whatever its settings."""
 
     @classmethod
     def fee(cls, cents: int, places: int, crowd: CrowdSpec) -> int:

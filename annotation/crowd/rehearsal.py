@@ -11,17 +11,19 @@ never mixes them with others.
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field
 
 from annotation.argilla.simulate import answering
-from annotation.campaign.offering import offered_to_raters
+from annotation.campaign.offering import REHEARSED, offered_to_raters
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd.account import AccountOffer, AccountPlatform
 from annotation.crowd.platform import Offer, Opening, RefusedError, Submission, platform_class
@@ -32,6 +34,7 @@ from annotation.questions.question import Value
 from annotation.ratings.answers import Answer
 from plumbline.errors import StudyError
 from plumbline.identity import identity
+from plumbline.prompts import rubric_file
 from plumbline.records import Record
 from plumbline.study import Study
 from plumbline.study.campaign import SimulatedRater
@@ -75,6 +78,21 @@ def worker_of(seed: int, number: int) -> MadeUpWorker:
     )
 
 
+def _copying(study: Study) -> Iterator[str]:
+    """Yield the commands that copy a study under another name, draw its sample and plan its rehearsal."""
+    (_, name, *options), rubric = shlex.split(study.arguments), rubric_file(study)
+    file, copy = Path(name), f"{study.name[:55]}-practice"
+    folder = file.parent / copy
+    if rubric.parent == study.file.with_suffix(""):  # an import's questions belong to the study file's name
+        yield shlex.join(["mkdir", str(folder)])
+        yield shlex.join(["cp", str(file.with_suffix("") / rubric.name), str(folder)])
+    yield f"sed {shlex.quote(f's/^name:.*/name: {copy}/')} {shlex.quote(str(file))} > {shlex.quote(f'{folder}.yaml')}"
+    if study.crowd is None:
+        yield f"echo 'crowd: {{}}' >> {shlex.quote(f'{folder}.yaml')}"
+    for step in dict.fromkeys([study.judging.first_command, "sample", REHEARSED.words("plan")]):
+        yield shlex.join(["plumbline", *step.split(), "--study", f"{folder}.yaml", *options])
+
+
 class MadeUpWork(Record):
     """A made-up worker's work on a batch."""
 
@@ -103,12 +121,11 @@ class MadeUpCrowd(AccountPlatform):
     @classmethod
     def refuse(cls, records: CampaignRecords) -> None:
         """Raise StudyError for a study that was offered to people, or has their ratings."""
-        super().refuse(records)
         people = ~records.all_ratings["simulated"].astype(bool)
         if offered_to_raters(records) or people.any():
             raise StudyError(
                 f"{records.study.name} was offered to people or has ratings by people, which must not be mixed with"
-                " those of a rehearsal; rehearse under another study name"
+                f" those of a rehearsal; rehearse under another name: {' && '.join(_copying(records.study))}"
             )
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 
 from annotation.campaign.offering import LEDGER
 from annotation.campaign.records import BLOCK_LOOKS, CampaignRecords
@@ -26,6 +28,7 @@ from annotation.export import export
 from annotation.human.order import pages_shown
 from annotation.preview import write_preview
 from annotation.report.page import write_report
+from annotation.sampling.sample import draw_sample
 from annotation.status.next_step import next_step
 from annotation.status.progress import stages_of
 from annotation.status.status import read_status
@@ -33,7 +36,7 @@ from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import Manifest, stage
-from plumbline.study import Study
+from plumbline.study import Study, load_study
 from tests.annotation.campaigns import SYSTEMS, Make, systems
 from tests.annotation.crowd import campaigns
 from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, own, places, prepared, runs
@@ -43,6 +46,7 @@ from tests.annotation.crowd.test_commands import Crowd, crowd  # noqa: F401 (a f
 from tests.annotation.crowd.test_one_count import printed as counts_in
 from tests.annotation.sampling.test_queues import RULE
 from tests.scale import scaled
+from tests.shared import generate_once
 
 PLAY = ("--platform", "rehearsal", "--max-cost", "100", "--yes")
 
@@ -218,6 +222,16 @@ def test_a_rehearsal_never_stands_beside_people(variant: Make, crowd: Crowd, sit
     code, _, complaint = crowd(study, "launch", *PLAY)
     assert code == 2 and "which must not be mixed with those of a rehearsal" in complaint
     assert CampaignRecords(study).all_ratings.equals(people)
+    settings = yaml.safe_load(study.file.read_text())
+    study.file.write_text(yaml.safe_dump({name: value for name, value in settings.items() if name != "crowd"}))
+    steps = crowd(study, "plan", "--platform", "rehearsal")[2].strip().partition("another name: ")[2].split(" && ")
+    shell = " && ".join(step for step in steps if not step.startswith("plumbline "))
+    subprocess.run(["bash", "-c", shell], check=True)
+    copy = load_study(study.file.with_name("crowd-practice.yaml"), exports=study.folder.parent)
+    assert [step.split()[1] for step in steps[-3:]] == ["generate", "sample", "crowd"] and copy.crowd is not None
+    generate_once(copy)
+    draw_sample(copy)
+    assert crowd(copy, *steps[-1].split()[2:5])[0] == 0
 
 
 def test_a_look_after_a_block_of_a_rehearsal_decides_nothing_of_people(variant: Make, crowd: Crowd) -> None:  # noqa: F811
