@@ -257,7 +257,7 @@ def cases_text(records: Evidence, ledger: Ledger) -> str:
     for case in waiting_cases:
         key, worker = case.work.submission.submission_id, case.work.pseudonym
         lines += [f"  {key}: {line}" for line in case.against]
-        same = [one.work.submission.submission_id for one in waiting_cases if one.work.pseudonym == worker]
+        same = [each.work.submission.submission_id for each in waiting_cases if each.work.pseudonym == worker]
         if case.against and same[1:]:
             others = ", ".join(name for name in same if name != key)
             lines.append(f"  {key}: a rejection also excludes this worker's ratings in {others}")
