@@ -17,6 +17,7 @@ from annotation.verdicts.systems import (
     by_test,
     difference_words,
     from_next,
+    in_languages,
     languages,
     p_words,
     places_of,
@@ -45,7 +46,9 @@ def preferred(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design) -> S
     choices = pd.DataFrame(_choices(ratings, pairs, design), columns=list(_COLUMNS))
     if choices.empty:
         return NO_CHOICES
-    return by_language(choices, functools.partial(bradley_terry, over=design.rule.interval))
+    several = (pair for pair in pairs if systems_of(pair))
+    compare = functools.partial(bradley_terry, over=design.rule.interval)
+    return by_language(choices, compare, several, design.rule.min_raters)
 
 
 def _choices(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design) -> Iterator[tuple[str, ...]]:
@@ -115,7 +118,9 @@ def answers(done: SideBySide) -> Iterator[str]:
             apart += f"shares of choices: {from_next(others, systems['system'].iloc[1], _named)}"
         counts = [count(best["wins"], "win"), count(best["ties"], "tie"), count(best["losses"], "loss", "losses")]
         strength = "" if math.isnan(score) else f", Bradley-Terry score {number(score, sign='+')}"
-        yield f"{_named(best['system'])} is preferred most ({question}: {', '.join(counts)}{strength}, {apart})"
+        of_best = (done.systems["question"] == question) & (done.systems["system"] == best["system"])
+        texts = f"; texts: {parts}" if (parts := in_languages(done.systems[of_best])) else ""
+        yield f"{_named(best['system'])} is preferred most ({question}: {', '.join(counts)}{strength}, {apart}{texts})"
 
 
 def preferences_exhibit(done: SideBySide) -> Exhibit:

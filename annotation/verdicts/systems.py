@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from datetime import datetime
@@ -27,8 +28,10 @@ from plumbline.records import Pair
 from plumbline.statistics.estimates import CONFIDENCE
 from plumbline.study.subject import PAIRS, ItemNames, Subject
 from plumbline.study.transformations import EIGHT
+from plumbline.words import count
 
 _NAMED = 6  # systems that a sentence names
+_COUNTED = ("n", "wins", "ties", "losses")  # columns that are zero without answers
 Place = tuple[str, ...]  # the key of one group that is judged apart
 LOOKED = tuple(part.name for part in fields(DifferenceLook))  #: numbers of a look
 _AFTER_BLOCKS = (
@@ -68,14 +71,38 @@ def compared(
         return _by_blocks(ratings, pairs, design, judging, blocks)
     unruled = {asked(question, label): question for question, label in other_labels(design)}
     compare = functools.partial(compared_by, over=design.rule.interval, lower_is_better=_lower(design), unruled=unruled)
-    return by_language(_answers(ratings, pairs, design, judging), compare)
+    shared = (pair for pair in pairs if pair.transformation not in EIGHT and original_of(pair, judging))
+    return by_language(_answers(ratings, pairs, design, judging), compare, shared, design.rule.min_raters)
 
 
-def by_language(rows: pd.DataFrame, compare: Callable[[pd.DataFrame], SideBySide]) -> SideBySide:
-    """Return systems compared by rows of all languages (language "") and, if there are several, of each."""
-    parts = dict(iter(rows.groupby("language")))
-    of_languages = {"": rows, **(parts if len(parts) > 1 else {})}
-    return _joined(({"language": str(code)}, compare(part)) for code, part in of_languages.items())
+def by_language(
+    rows: pd.DataFrame, compare: Callable[[pd.DataFrame], SideBySide], pairs: Iterable[Pair], min_raters: int
+) -> SideBySide:
+    """Return systems compared by rows of all languages (language "") and, if `pairs` have several, of each.
+
+    A question without rows in a language has its systems there too, without numbers.
+    """
+    every, codes = compare(rows), sorted({pair.language for pair in pairs})
+    parts = [({"language": ""}, every)]
+    for code in codes if len(codes) > 1 and len(every.systems) else ():
+        of_language = rows[rows["language"] == code]
+        done = compare(of_language) if len(of_language) else NONE
+        few = f"no original has {count(min_raters, 'rater')} for both of two systems"
+        reason = "no answers that count" if len(of_language) else few
+        frames = ((done.systems, every.systems), (done.differences, every.differences))
+        both = [_with_rest(frame, of_all, reason) for frame, of_all in frames]
+        parts.append(({"language": code}, replace(done, systems=both[0], differences=both[1], over=every.over)))
+    return _joined(parts)
+
+
+def _with_rest(frame: pd.DataFrame, of_all: pd.DataFrame, reason: str) -> pd.DataFrame:
+    """Return the rows of a language, with those of `of_all` about other questions, which have a reason for numbers."""
+    rest = of_all[~of_all["question"].isin(frame["question"])]
+    if rest.empty:
+        return frame
+    numbers = {name: 0 if name in _COUNTED else math.nan for name in rest.select_dtypes("number")}
+    rest = rest.assign(**numbers, reason=reason, **({"group": "–"} if "group" in rest else {}))
+    return pd.concat([frame, rest], ignore_index=True) if len(frame) else rest
 
 
 def _joined(parts: Iterable[tuple[Mapping[str, str], SideBySide]]) -> SideBySide:
@@ -260,18 +287,84 @@ def answers(done: SideBySide) -> Iterator[str]:
         others = differences[(differences["question"] == question) & (differences["system"] == best["system"])]
         if others.empty:
             continue  # nobody was asked this about another system
+        of_best = done.differences[["system", "other"]].eq(best["system"]).any(axis=1)
+        rows = done.differences[of_best & (done.differences["question"].map(_share_of) == question)]
+        ahead = functools.partial(_ahead, best["system"], best["question"] in done.lower)
+        unlike = _unlike_languages(rows.assign(question=question), ahead)
         if len(systems) == 2:
-            yield _of_two(str(question), others.to_dict("records")[0])
+            yield _of_two(str(question), others.to_dict("records")[0]) + unlike
             continue
         shared = (others["n"] == best["n"]).all()  # else the mean is over other originals than the differences
         words = [number(best["mean"])] if shared else []
         words.append(
             from_next(others, systems["system"].iloc[1], _named) + ("" if shared else " on the originals of both")
         )
-        yield f"{_named(best['system'])} has the best {question} ({', '.join([*words, apart_words(others, _named)])})"
+        best_words = ", ".join([*words, apart_words(others, _named)])
+        yield f"{_named(best['system'])} has the best {question} ({best_words}){unlike}"
     for question in dict.fromkeys(done.unruled.values()):
-        of_question = done.differences["question"].map(done.unruled) == question
-        yield _of_labels(question, done.differences[of_question & (done.differences["language"] == "")])
+        rows = done.differences[done.differences["question"].map(done.unruled) == question]
+        unlike = _unlike_languages(rows, functools.partial(_labels_apart, question))
+        yield _of_labels(question, rows[rows["language"] == ""]) + unlike
+    asked_as = done.systems["question"].map(lambda name: done.unruled.get(name, name))
+    yield from _rests_on(done.systems.assign(question=asked_as))
+
+
+def _rests_on(systems: pd.DataFrame) -> Iterator[str]:
+    """Yield a clause on how many common originals each language gave; one for all questions where it is the same."""
+    questions = dict[str, list[str]]()
+    for question, rows in systems.groupby("question", sort=False):
+        if (parts := in_languages(rows)) and (n := rows["n"][rows["language"] == ""].iloc[0]):
+            questions.setdefault(f"{count(n, 'common original')}: {parts}", []).append(str(question))
+    for words, names in questions.items():
+        yield f"{'This' if len(questions) == 1 else f'What is said of {listed(names)}'} rests on {words}"
+
+
+def in_languages(rows: pd.DataFrame) -> str:
+    """Return how many of a question's originals are in each language; empty if languages were not compared apart."""
+    first = rows[(rows["language"] != "") & (rows["language"] == "").any()].drop_duplicates("language")
+    names = dict[tuple[int, str], list[str]]()
+    for row in first.sort_values("n", ascending=False, kind="stable").to_dict("records"):
+        names.setdefault((row["n"], "" if row["n"] else row["reason"]), []).append(language_name(row["language"]))
+    parts = []
+    for (n, reason), of_number in names.items():
+        number_words = f"{n:,}{' each' if of_number[1:] else ''}" if n else "none"
+        parts.append(f"{number_words} in {listed(of_number)}" + (f" ({reason})" if reason else ""))
+    return ", ".join(parts)
+
+
+def _unlike_languages(rows: pd.DataFrame, words: Callable[[pd.DataFrame], str]) -> str:
+    """Return what is told apart in which languages, in brackets; empty if it is the same in all that have originals."""
+    languages_of = dict[str, list[str]]()
+    for code, of_language in rows[(rows["language"] != "") & (rows["n"] > 0)].groupby("language"):
+        languages_of.setdefault(words(of_language), []).append(language_name(str(code)))
+    parts = [f"{text} in {listed(names)}" for text, names in languages_of.items()]
+    return f" ({', '.join(parts)})" if parts[1:] else ""
+
+
+def _ahead(best: str, lower: bool, rows: pd.DataFrame) -> str:
+    """Return which other systems one is better than, worse than and not told apart from."""
+    gain = rows["difference"] * ((rows["system"] == best) * 2 - 1) * (-1 if lower else 1)
+    rivals, apart = rows["other"].where(rows["system"] == best, rows["system"]), rows["p_holm"] < 1 - CONFIDENCE
+    parts = {"better than": apart & (gain > 0), "worse than": apart & (gain < 0), "not told apart from": ~apart}
+    return " and ".join(
+        f"{text} {mask.sum()} others" if mask.sum() > _NAMED else f"{text} {listed(map(_named, rivals[mask]))}"
+        for text, mask in parts.items()
+        if mask.any()
+    )
+
+
+def _labels_apart(question: str, rows: pd.DataFrame) -> str:
+    """Return which shares of a question's labels are told apart."""
+    apart = rows[rows["p_holm"] < 1 - CONFIDENCE].to_dict("records")
+    if len(apart) > _MOST_SAID:
+        return f"{len(apart)} shares differ"
+    return listed(_more_often(question, row) for row in apart) or "no share told apart"
+
+
+def _more_often(question: str, row: Row) -> str:
+    """Return for which of two systems a label was given more often."""
+    both = (_named(row["system"]), _named(row["other"]))[:: 1 if row["difference"] > 0 else -1]
+    return f"{row['question'].removesuffix(f' in {question}')} more often for {' than for '.join(both)}"
 
 
 def _of_labels(question: str, rows: pd.DataFrame) -> str:
@@ -282,13 +375,12 @@ def _of_labels(question: str, rows: pd.DataFrame) -> str:
         names = f"All {len(systems)}" if len(systems) > _NAMED else listed(map(_named, systems))
         return f"{names} are not told apart in the shares of {question}'s labels"
     for row in apart.head(_MOST_SAID).to_dict("records"):
-        label, both = row["question"].removesuffix(f" in {question}"), (_named(row["system"]), _named(row["other"]))
         sign = 1 if row["difference"] > 0 else -1
         low, high = sorted((sign * row["low"], sign * row["high"]))
         by = interval(sign * row["difference"], low, high, functools.partial(number, sign="+"))
-        parts.append(f"{label} for {' than for '.join(both[::sign])} ({by})")
+        parts.append(f"{_more_often(question, row)} (share {by})")
     rest = len(apart) - len(parts)
-    return f"More answers to {question} are {listed(parts)}" + (f", and {rest} more shares differ" if rest else "")
+    return f"Answers to {question} were {listed(parts)}" + (f", and {rest} more shares differ" if rest else "")
 
 
 def _share_of(question: str) -> str:

@@ -48,8 +48,9 @@ def test_systems_are_compared_on_common_originals_over_all_and_in_each_language(
     assert found.differences["difference"].to_numpy() == pytest.approx(sum(GAIN[:10]) / 10)
     assert found.systems["mean"].to_numpy() == pytest.approx([2.7, 2] * 3)
     assert (found.differences["p_holm"] == found.differences["p"]).all()  # one difference in each: Holm's is its own p
-    (sentence,) = answers(found)
-    assert sentence.startswith("Ours is better than Theirs in quality by 0.70 [")
+    sentence, basis = answers(found)
+    assert sentence.startswith("Ours is better than Theirs in quality by 0.70 [") and sentence.endswith("]")
+    assert "20 common originals: 10 each in English and German" in basis or "10 each in German and English" in basis
     hteb = [one.model_copy(update={"transformation": "paraphrasing"}) for one in PAIRS]
     assert compared(ratings(), hteb, Design(("quality",)), PairSubject()).systems.empty
 
@@ -63,6 +64,33 @@ def test_p_that_decides_stays_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPat
     )
     assert "Difference [95%]" in head and "p (Holm)" in head and max(map(len, [head, *lines[:5]])) <= 80
     assert [line.split()[-1] for line in lines if "theirs" in line.lower()] == ["0.0009", "0.0248", "0.0248"]
+
+
+def test_a_language_whose_pairs_have_too_few_raters_is_named_with_the_answer_and_keeps_its_rows() -> None:
+    frame, rule = ratings(), AcceptanceSpec(min_raters=2)
+    english = frame[frame["language"] == "en"]
+    found = compared(english, PAIRS, Design(("quality",), rule=rule), PairSubject())
+    assert list(found.systems["language"]) == ["", "", "de", "de", "en", "en"]
+    assert list(found.systems["n"]) == [10, 10, 0, 0, 10, 10]
+    _, basis = answers(found)
+    assert "10 common originals: 10 in English, none in German (no original has 2 raters" in basis
+    for exhibit, columns in ((systems_exhibit, ["Mean", "Rank [95%]"]), (differences_exhibit, ["Difference [95%]"])):
+        table = exhibit(found).table().frame
+        assert set(table[table["Language"] == "German"][columns].to_numpy().ravel()) == {"–"}
+    alone = [one for one in PAIRS if one.language == "en"]
+    assert len(list(answers(compared(english, alone, Design(("quality",), rule=rule), PairSubject())))) == 1
+
+
+def test_the_answer_names_the_languages_in_which_it_does_not_hold() -> None:
+    even = ratings()["language"].eq("de") & ratings()["transformation"].eq("ours")
+    values = ratings()["value"].mask(even, 2 + ratings()["pair_id"].str[-1].astype(int) % 2)
+    for frame, lower in ((ratings().assign(value=values), None), (ratings().assign(value=-values), "at_most")):
+        rules = {"rules": [{"question": "quality", lower: 2}]} if lower else {}
+        design = Design(("quality",), rule=AcceptanceSpec.model_validate(rules))
+        for of_language in compared(frame, PAIRS, design, PairSubject()).differences.to_dict("records"):
+            assert (of_language["p_holm"] < 0.05) == (of_language["language"] != "de")
+        sentence, _ = answers(compared(frame, PAIRS, design, PairSubject()))
+        assert "(not told apart from Theirs in German, better than Theirs in English)" in sentence
 
 
 def test_the_answer_about_many_systems_stays_short() -> None:
@@ -83,7 +111,7 @@ def test_the_answer_about_many_systems_stays_short() -> None:
 def test_the_rules_say_which_end_is_the_better_one_and_blocks_compare_nothing() -> None:
     rule = AcceptanceSpec.model_validate({"rules": [{"question": "quality", "at_most": 2}]})
     found = compared(ratings(), PAIRS, Design(("quality",), rule=rule), PairSubject())
-    (sentence,) = answers(found)
+    sentence, _ = answers(found)
     for exhibit in (systems_exhibit, differences_exhibit):
         assert any("fewer points are better" in note for note in exhibit(found).notes)
         usual = exhibit(compared(ratings(), PAIRS, Design(("quality",)), PairSubject()))
@@ -99,7 +127,8 @@ def test_no_system_is_called_best_where_no_original_has_ratings_for_all() -> Non
     frame = ratings()[lambda rows: rows["language"] == "en"]
     more = frame[frame["transformation"] == "ours"].tail(4).assign(transformation="more")
     more = more.assign(pair_id=more["pair_id"].str.replace("ours", "more"))
-    found = compared(pd.concat([frame, more]), [*PAIRS, *third], Design(("quality",)), PairSubject())
+    english = [one for one in PAIRS if one.language == "en"]
+    found = compared(pd.concat([frame, more]), [*english, *third], Design(("quality",)), PairSubject())
     assert len(found.differences) == 3 and found.systems[["mean", "rank"]].isna().all(axis=None)
     assert ["best in quality: no original has ratings for all" in sentence for sentence in answers(found)] == [True]
 
@@ -180,8 +209,12 @@ def test_labels_that_no_rule_names_are_compared_by_their_shares_and_corrected_to
     assert found.systems["rank"].isna().all() and set(found.systems["group"]) > {"a"}
     assert found.systems["mean"].groupby(found.systems["system"]).sum().to_numpy() == pytest.approx(1)
     (sentence,) = answers(found)
-    assert "best" not in sentence and "polite for Ours than for Theirs (+0." in sentence and "; " not in sentence
-    assert "for Theirs than for More" not in sentence
+    assert (
+        "best" not in sentence
+        and "polite more often for Ours than for Theirs (share +0." in sentence
+        and "; " not in sentence
+    )
+    assert "often for Theirs than for More" not in sentence
     assert set(systems_exhibit(found).table().frame["Rank [95%]"]) == {"–"}
     # A rule's label has its own correction and a rank, whatever else is compared; blocks compare it alone.
     rule = AcceptanceSpec.model_validate({"rules": [{"question": "tone", "label": "polite", "at_least": 0.5}]})
