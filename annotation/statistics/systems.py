@@ -250,7 +250,7 @@ def _correct(comparisons: Sequence[Comparison]) -> None:
 class _RatingComparison(Comparison):
     """Systems whose outputs were rated."""
 
-    together = "no original has ratings for both"
+    together = "no original has enough ratings for both"
 
     def __init__(self, ratings: pd.DataFrame, over: Over, sign: int) -> None:
         self._ratings = ratings
@@ -284,7 +284,7 @@ class _RatingComparison(Comparison):
                 "n": len(self._shared),
                 "mean": self._shared[system].mean() if len(self._shared) else math.nan,
                 "rank": 1 + self.n_better[system] if len(self._shared) else math.nan,
-                "reason": "" if len(self._shared) else "no original has ratings for all systems",
+                "reason": "" if len(self._shared) else "no original has enough ratings for all systems",
             }
 
 

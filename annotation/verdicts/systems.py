@@ -100,7 +100,7 @@ def _with_rest(frame: pd.DataFrame, of_all: pd.DataFrame, reason: str) -> pd.Dat
     rest = of_all[~of_all["question"].isin(frame["question"])]
     if rest.empty:
         return frame
-    numbers = {name: 0 if name in _COUNTED else math.nan for name in rest.select_dtypes("number")}
+    numbers = {str(name): 0 if name in _COUNTED else math.nan for name in rest.select_dtypes("number")}
     rest = rest.assign(**numbers, reason=reason, **({"group": "–"} if "group" in rest else {}))
     return pd.concat([frame, rest], ignore_index=True) if len(frame) else rest
 
@@ -321,7 +321,9 @@ def _rests_on(systems: pd.DataFrame) -> Iterator[str]:
 
 def in_languages(rows: pd.DataFrame) -> str:
     """Return how many of a question's originals are in each language; empty if languages were not compared apart."""
-    first = rows[(rows["language"] != "") & (rows["language"] == "").any()].drop_duplicates("language")
+    if not (rows["language"] == "").any():
+        return ""
+    first = rows[rows["language"] != ""].drop_duplicates("language")
     names = dict[tuple[int, str], list[str]]()
     for row in first.sort_values("n", ascending=False, kind="stable").to_dict("records"):
         names.setdefault((row["n"], "" if row["n"] else row["reason"]), []).append(language_name(row["language"]))
@@ -452,8 +454,8 @@ def systems_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
         "Letters": "group",
     }
     notes = [
-        "Means are over the originals that all have ratings for, each counted once (a verdict's mean counts each rating"
-        " once); those that share a letter are not told apart",
+        "Means are over the originals for which all have enough raters, each counted once (a verdict's mean counts each"
+        " rating once); those that share a letter are not told apart",
         *_lower_note(done),
         *([_UNEQUAL] if _unequal(done) else []),
         *reasons(places_of(done.systems), done.systems["reason"]),
@@ -477,8 +479,9 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     }
     systems = done.differences["system"].map(_named) + " and " + done.differences["other"].map(_named)
     notes = [
-        f"Differences of means over the originals that both have ratings for, {by_test(done)}; an interval"
-        f" is of one difference alone, p and letters are corrected by Holm for all differences of {scope_of(done)}",
+        f"Differences of means over the originals for which both have enough raters, {by_test(done)}; an"
+        " interval is of one difference alone, p and letters are corrected by Holm for all differences of"
+        f" {scope_of(done)}",
         "A mean's interval, among the verdicts, is by another rule than a difference's: that two intervals of means"
         " overlap does not say that the two are alike",
         *_lower_note(done),

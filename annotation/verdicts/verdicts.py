@@ -35,7 +35,7 @@ def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) ->
     for rule in rules:
         of_question = ratings[ratings["question"] == rule.question]
         if of_question.empty:
-            chances.append(Chance(probability=math.nan, reason="no ratings"))
+            chances.append(Chance(probability=math.nan, reason="no ratings that a verdict can rest on"))
             continue
         answers = design.asked(rule.question).judged(of_question, rule.label)
         reached = MeanOfAnswers(answers, design.rule.interval).reached(rule.limit)

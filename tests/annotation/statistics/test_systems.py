@@ -83,7 +83,7 @@ def test_systems_are_compared_on_the_originals_that_they_share() -> None:
     assert n[frozenset(("DSS", "HYBRID"))] == 70 and n[frozenset(("DSS", "Moses"))] == even.systems["n"].iloc[0]
     apart = side_by_side(ratings.assign(original=ratings["original"].astype(str) + ratings["system"]))
     assert apart.systems["mean"].isna().all() and set(apart.differences["reason"]) == {
-        "no original has ratings for both"
+        "no original has enough ratings for both"
     }
     assert apart.differences[["difference", "low", "p", "p_holm", "better"]].isna().all(axis=None)
 

@@ -31,6 +31,13 @@ def test_a_question_without_ratings_never_passes() -> None:
     assert decided(pairs, frame[frame["question"] == "quality"])[0][1] == "undecided"
 
 
+def test_ratings_by_too_few_raters_are_not_called_none() -> None:
+    pairs, rule = [pair(0), pair(1)], {"question": "quality", "at_least": 3}
+    (found,) = judged(pairs, ratings(pairs, [5, 5], [5, 5], raters=1), rules=[rule], min_raters=2)
+    (by_rule,) = found.result.probabilities
+    assert math.isnan(by_rule.probability) and by_rule.reason != "no ratings"
+
+
 def test_translations_share_their_pools_ratings_and_name_its_languages() -> None:
     pairs = [pair(0, "translation", output_language="es"), pair(1, "cross_translation", output_language="tr"),
              pair(2, "translation", output_language="es")]  # fmt: skip
