@@ -27,16 +27,16 @@ from annotation.statistics.summaries import Design
 from annotation.variation import RatingVariation, StudyVariations, latent_mean, rated
 from annotation.verdicts.looks import criterion_of
 from annotation.verdicts.rules import in_words, outcomes
+from plumbline.importing import scipy
 from plumbline.statistics.agreement import Answers
-from plumbline.statistics.estimates import Floats, over_pairs_and_raters, stream
+from plumbline.statistics.estimates import Floats, over_pairs, over_pairs_and_raters, stream
 from plumbline.statistics.group_sequential import ALPHA, FEWEST, Blocks, first, repeated_interval
 from plumbline.statistics.group_sequential import outcomes as decided_at
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
 from plumbline.study.reach import refuse_unreachable, verdict_sizes
 
-_WIDTHS = 20  # campaigns over whose looks the width is averaged
-
+_WIDTHS = 20  # campaigns whose own intervals correct the mean width of quick ones
 
 PAIRS, RATERS = (30, 50, 100, 200), (2, 3, 5)
 SIZES = tuple(itertools.product(PAIRS, RATERS))
@@ -54,7 +54,7 @@ class Outlook:
     accepted: float
     rejected: float
     undecided: float
-    width: float  # of the interval, in points, or as a share; NaN where there is none
+    width: float  # of the interval, the mean over campaigns, in points, or as a share; NaN where there is none
     used: float  # pairs complete by the decision; all of them unless the rule stops early
 
     @classmethod
@@ -98,9 +98,7 @@ def outlook(
     accepted, rejected, undecided = (
         float((decisions == name).mean()) for name in ("accepted", "rejected", "undecided")
     )
-    few = (MeanOfAnswers(Answers.of_table(table, scale), least.interval).estimate() for table in values[:_WIDTHS])
-    widths = [estimate.high - estimate.low for estimate in few if not math.isnan(estimate.low)]
-    width = float(np.mean(widths)) if widths else math.nan
+    width = _width(simulated(assumed, size, mean, scale, campaigns, generator, even=True), scale, least.interval)
     return Outlook(size[0], size[1], mean, accepted, rejected, undecided, width, float(size[0]))
 
 
@@ -119,17 +117,35 @@ def _at_once(values: Floats, design: Design, rule: RuleSpec, scale: Sequence[flo
         decisions = outcomes(value, low, high, rule, by_interval=True)
     if design.rule.interval == "pairs":
         return decisions
-    sums, counts = values.sum(axis=2), np.full(pairs.shape, float(values.shape[2]))
-    of_raters = values.sum(axis=1), np.full((len(values), values.shape[2]), float(values.shape[1]))
-    both = over_pairs_and_raters(sums, counts, *of_raters)
-    low, high = (np.clip(end, scale[0], scale[-1]) for end in (both.low, both.high))
+    low, high = _t_interval(values, scale, design.rule.interval)
     return np.where(outcomes(value, low, high, rule, by_interval=True) == decisions, decisions, "undecided")
+
+
+def _t_interval(values: Floats, scale: Sequence[float], interval: str) -> tuple[Floats, Floats]:
+    """Return both ends of each campaign's t interval, over pairs or with raters as a sample too."""
+    sums, counts = values.sum(axis=2), np.full(values.shape[:2], float(values.shape[2]))
+    of_raters = values.sum(axis=1), np.full(values.shape[::2], float(values.shape[1]))
+    mean = over_pairs(sums, counts) if interval == "pairs" else over_pairs_and_raters(sums, counts, *of_raters)
+    low, high = (np.clip(end, scale[0], scale[-1]) for end in (mean.low, mean.high))
+    return low, high
+
+
+def _width(values: Floats, scale: Sequence[float], interval: str) -> float:
+    """Return the mean width of campaigns' intervals: of all t intervals, corrected by the first campaigns' own."""
+    low, high = _t_interval(values, scale, interval)
+    own = [MeanOfAnswers(Answers.of_table(table, scale), interval).estimate() for table in values[:_WIDTHS]]
+    return _corrected(np.nan_to_num(high - low), [estimate.high - estimate.low for estimate in own])
+
+
+def _corrected(quick: Floats, own: Sequence[float]) -> float:
+    """Return the mean of quick numbers, corrected by the first campaigns' own, which take long."""
+    return float(quick.mean() + np.mean(own - quick[: len(own)]))
 
 
 def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[float], never: Outlook) -> Outlook:
     """Return the outlook with looks after the design's blocks.
 
-    The width is that at the last look of the first campaigns.
+    The width is that at a campaign's last look.
     """
     ends = ends_of(design.blocks, pairs.shape[1])
     if ends[0] < FEWEST:
@@ -142,25 +158,38 @@ def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[fl
     limits, used = blocks.levels(len(ends)), np.array(ends)[look]
     few = zip(pairs[:_WIDTHS], used, limits[look], strict=False)
     widths = [np.diff(repeated_interval(means[:end], criterion.scale, level))[0] for means, end, level in few]
+    spreads = np.array([means[:end].std() / math.sqrt(end) for means, end in zip(pairs, used, strict=True)])
+    quick = 2 * spreads * -scipy.special.ndtri(limits[look])
     accepted, rejected, undecided = (float((decision == number).mean()) for number in (1, -1, 0))
     return replace(
         never, accepted=accepted, rejected=rejected, undecided=undecided,
-        width=float(np.mean(widths)), used=float(used.mean()),
+        width=_corrected(quick, widths), used=float(used.mean()),
     )  # fmt: skip
 
 
-def simulated(
+def simulated(  # noqa: PLR0913 (a campaign's size, truth and assumptions)
     assumed: RatingVariation,
     size: tuple[int, int],
     mean: float,
     scale: Sequence[float],
     campaigns: int,
     generator: np.random.Generator,
+    *,
+    even: bool = False,
 ) -> Floats:
-    """Ratings, campaigns by pairs by raters: the pair's quality, the rater's habit and noise, rounded to the scale."""
+    """Ratings, campaigns by pairs by raters: the pair's quality, the rater's habit and noise, rounded to the scale.
+
+    With `even`, what raters' habits differ by takes each quantile once, and averages need far fewer campaigns.
+    """
     pairs, raters = size
     felt = generator.normal(latent_mean(mean, assumed.total, scale), assumed.spread, (campaigns, pairs, 1))
-    felt = felt + generator.normal(0, assumed.bias, (campaigns, 1, raters))
+    if even:
+        order = generator.random((campaigns, raters)).argsort(axis=0)
+        contrasts, _ = np.linalg.qr(np.column_stack([np.ones(raters), np.eye(raters)[:, 1:]]))
+        habits = scipy.special.ndtri((order + 0.5) / campaigns) @ contrasts.T
+        felt = felt + assumed.bias * habits[:, None, :]
+    else:
+        felt = felt + generator.normal(0, assumed.bias, (campaigns, 1, raters))
     return rated(felt + generator.normal(0, assumed.noise, (campaigns, pairs, raters)), scale)
 
 
@@ -184,8 +213,9 @@ def plan(
     pairs, raters, verdict_pairs (of the smallest verdict, as pairs are split over languages by `acceptance.scope`),
     mean (of a rule on a share: the share); of that verdict accepted, rejected, undecided (shares of the campaigns, by
     this rule alone) and right (the share of right verdicts: accepted where the mean keeps to the limit, not accepted
-    where it does not; NaN where it has too few pairs or ratings for any); width (of the 95% interval, in points of the
-    scale or as a share; NaN where there is none); used (pairs complete by the decision); answers, ratings, hours and
+    where it does not; NaN where it has too few pairs or ratings for any); width (of the 95% interval,
+    the mean over campaigns, in points of the scale or as a share; NaN where there is none); used (pairs
+    complete by the decision); answers, ratings, hours and
     dollars (of the whole study, controls and repeats included, with a crowd platform's fees and without bonuses; an
     answer is one rater's to one pair, a rating that to one required question; more pairs than the texts give are those
     of further texts).
