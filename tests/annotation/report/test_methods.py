@@ -135,6 +135,7 @@ def of_a_data_set(demo: Study) -> CampaignMaterial:
 
 CASES: dict[str, Callable[[Study], CampaignMaterial]] = {
     "by the mean": by_rule(),
+    "by the mean, with raters as a sample in its interval": by_rule(interval="pairs_and_raters"),
     "by the lower bound": by_rule(rule="lower_bound"),
     "over raters, all languages together": by_rule(
         rule="lower_bound", interval="pairs_and_raters", scope="transformation"
