@@ -180,10 +180,11 @@ def _refuse_unnamed(
     had, has = (
         Counter(answer.rater_id for part in parts.values() for answer in part.answers) for parts in (earlier, current)
     )
-    if lost_rater := next((rater for rater in unlisted if rater in had and rater not in has), ""):
+    if lost := [rater for rater in unlisted if rater in had and rater not in has]:
+        gave = [f"{unlisted[rater]!r}, who gave {count(had[rater], 'collected answer')}" for rater in lost]
         raise StudyError(
-            f"{file}: raters.people no longer names {unlisted[lost_rater]!r}, who gave"
-            f" {count(had[lost_rater], 'collected answer')}; put the name under raters.former to keep them (under"
+            f"{file}: raters.people no longer names {', and '.join(gave)};"
+            f" put the {'name' if len(lost) == 1 else 'names'} under raters.former to keep them (under"
             " raters.people, if they rate on), or add --replace to drop them"
         )
 

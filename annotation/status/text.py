@@ -57,7 +57,7 @@ def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}),
     parts = [
         "\n".join([f"Study {study.name} on {status.read_at:%Y-%m-%d at %H:%M} UTC", *filter(None, warnings)]),
         _flow_text(status, more=more),
-        "\n".join([*notes, *(f"WARNING: {line}" for line in status.warnings)]),
+        "\n".join([*notes, *(f"WARNING: {_with_names(line, status, names)}" for line in status.warnings)]),
     ]
     if len(status.progress):
         looks = [looks_exhibit(status.looks, study.called).text()] if more and len(status.looks) else []
@@ -73,7 +73,14 @@ def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}),
         parts.append(doubts_text(status.doubts, status.study.judging, judged=status.judged))
     if not more:
         parts.append(f"More on stages, notes, agreement and raters: `{status.command('status --more')}`")
-    return "\n\n".join([*filter(None, parts), f"Next: {next_step(status)}"])
+    return "\n\n".join([*filter(None, parts), f"Next: {_with_names(str(next_step(status)), status, names)}"])
+
+
+def _with_names(text: str, status: Status, names: Mapping[str, str]) -> str:
+    """Return a text with the names of those whom the study names no longer, to be put into its file."""
+    for rater in status.unnamed:
+        text = text.replace(rater, named(rater, names))
+    return text
 
 
 def _flow_text(status: Status, *, more: bool) -> str:
@@ -305,9 +312,10 @@ def say_next_of(options: StudyOptions) -> None:
 def say_next(study: Study, home: Home) -> None:
     """Print the next step of a study: the one that `status` shows now."""
     try:
-        step = next_step(status_now(study, home))
+        status = status_now(study, home)
+        step = _with_names(str(next_step(status)), status, known_names(home, study.name))
     except PlumblineError as error:
-        step = NextStep(study.command("status"), str(error))
+        step = str(NextStep(study.command("status"), str(error)))
     print(f"Next: {step}", flush=True)
 
 
