@@ -6,7 +6,7 @@ Both are for the coordinator. Neither decides anything: stopping when agreement 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -34,6 +34,7 @@ class Pace:
     hours: float  #: since the first of these answers, at most a day
     to: datetime  #: until when answers are on record
     open: int  #: answers that are still asked for
+    can_end: bool = True  #: whether somebody who is there can give each of them
 
     @property
     def an_hour(self) -> float:
@@ -42,9 +43,9 @@ class Pace:
 
     @property
     def ends(self) -> datetime | None:
-        """When the last open answer comes at this pace; None where none is open, nobody answers, or in over a year."""
+        """When the last open answer comes at this pace; None where none is open or nobody can, or in over a year."""
         hours = self.open / self.an_hour if self.answers else math.inf
-        return self.to + timedelta(hours=hours) if self.open and hours < 366 * 24 else None
+        return self.to + timedelta(hours=hours) if self.open and self.can_end and hours < 366 * 24 else None
 
     def __str__(self) -> str:
         if not self.answers:
@@ -60,12 +61,16 @@ class Pace:
         return f"{pace}, the last of them expected on {self.ends:%Y-%m-%d %H:%M} UTC." if self.ends else f"{pace}."
 
 
-def pace_of(ratings: pd.DataFrame, still_open: int, to: datetime) -> Pace | None:
+def pace_of(
+    ratings: pd.DataFrame, still_open: int, to: datetime, *, gone: Collection[str] = (), can_end: bool = True
+) -> Pace | None:
     """Return people's pace at a time by submitted ratings with known times; None if there are none, or simulated ones.
 
-    An answer is what one rater gave to one pair. Excluded raters, who give no more, are left out.
+    An answer is what one rater gave to one pair. Excluded raters and those who are `gone`, who give no more, are left
+    out.
     """
-    counts = (ratings["status"] == "submitted") & (ratings["excluded"] == "") & ~ratings["simulated"].astype(bool)
+    stay = (ratings["excluded"] == "") & ~ratings["rater_id"].isin(list(gone))
+    counts = (ratings["status"] == "submitted") & stay & ~ratings["simulated"].astype(bool)
     submitted = ratings[counts & ~untimed(ratings)]
     times = submitted.drop_duplicates(["pair_id", "rater_id"])["submitted_at"].dropna()
     times = times[times <= to]
@@ -73,7 +78,7 @@ def pace_of(ratings: pd.DataFrame, still_open: int, to: datetime) -> Pace | None
         return None
     last_day = times[times > to - DAY]
     since = min(DAY, max(SHORTEST, to - last_day.min().to_pydatetime())) if len(last_day) else DAY
-    return Pace(len(last_day), since / timedelta(hours=1), to.astimezone(UTC), still_open)
+    return Pace(len(last_day), since / timedelta(hours=1), to.astimezone(UTC), still_open, can_end)
 
 
 def agreement_so_far(evidence: Evidence) -> pd.DataFrame:
@@ -108,16 +113,28 @@ class Going:
     """How a campaign goes."""
 
     agreement: pd.DataFrame  #: `agreement_so_far`; empty without ratings
-    pace: Pace | None  #: None while nobody has answered, without times, and where others asked the raters
+    pace: Pace | None  #: None while nobody answers, without times, and where others asked the raters
 
     @classmethod
-    def of(cls, evidence: Evidence, progress: pd.DataFrame, to: datetime) -> Going:
-        """Return how a campaign goes by the ratings on record, which were collected at a time."""
+    def of(
+        cls, evidence: Evidence, progress: pd.DataFrame, raters: pd.DataFrame, to: datetime, *, unanswerable: int
+    ) -> Going:
+        """Return how a campaign goes by the ratings on record, which were collected at a time.
+
+        `raters` are those of `by_rater`: who is out, or has no open pair, gives no more answers.
+        """
         ratings = evidence.collected.known
         if ratings.empty:
             return cls(pd.DataFrame(), None)
         still_open = int(progress["open"].sum()) if len(progress) else 0
-        return cls(agreement_so_far(evidence), pace_of(ratings, still_open, to) if evidence.offered else None)
+        agreement = agreement_so_far(evidence)
+        if not evidence.offered:
+            return cls(agreement, None)
+        gone = raters["out"] | (raters["open"] == 0).fillna(value=False)
+        most = raters.loc[~raters["excluded"] & ~gone, "open"]
+        can_end = not unanswerable and (most.isna().any() or most.sum() >= still_open)
+        pace = pace_of(ratings, still_open, to, gone=raters.loc[gone, "rater_id"].to_list(), can_end=bool(can_end))
+        return cls(agreement, pace)
 
 
 def agreement_exhibit(frame: pd.DataFrame, called: ItemNames) -> Exhibit:

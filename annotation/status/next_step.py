@@ -262,10 +262,12 @@ def _wait(status: Status) -> NextStep | None:
     instead = f"{_named(rest)}{', only once,' if once else ''} does without them" if rest else _nothing(status)
     end = f"; if no more will come, {instead}"
     if status.nobody_left:
-        return _find(status, f"{count(missing, 'answer')} to come, which no present rater can give", end)
+        for_them = f"{count(missing, 'answer')} to come for undecided verdicts"
+        return _find(status, f"{for_them}, which no present rater can give", end)
     if absent := absent_words(status):
         return _find(status, f"{absent} Those of the others come with `collect`", end)
-    more = f"more of the {count(missing, 'answer')} that are open have come{end}"
+    which = "are open" if missing == _missing(status) else "undecided verdicts wait for"
+    more = f"more of the {count(missing, 'answer')} that {which} have come{end}"
     return (_serve(status) if ARGILLA in status.sources else None) or _await(status, more)
 
 
@@ -285,7 +287,7 @@ def _publish(status: Status) -> NextStep | None:
 def absent_words(status: Status) -> str:
     """Return a sentence on open answers that are asked of nobody; empty without any."""
     absent = count(status.unanswerable, "answer is", "answers are")
-    return f"{absent} asked of raters who are not there." if status.unanswerable else ""
+    return f"For undecided verdicts {absent} asked of raters who are not there." if status.unanswerable else ""
 
 
 def collecting(status: Status) -> str:

@@ -148,7 +148,8 @@ class Status:
     @functools.cached_property
     def going(self) -> Going:
         """Agreement and pace so far."""
-        return Going.of(self.evidence, self.progress, self.stages["collected"].at or self.read_at)
+        to = self.stages["collected"].at or self.read_at
+        return Going.of(self.evidence, self.progress, self.raters, to, unanswerable=self.unanswerable)
 
     @functools.cached_property
     def asked_for(self) -> Tally | None:

@@ -331,6 +331,8 @@ def test_the_pace_by_hand() -> None:
     nobody = pace_of(frame, 10, to + timedelta(days=3))
     assert nobody is not None and nobody.ends is None and "no answer in the 24 hours before" in str(nobody)
     assert pace_of(frame.assign(excluded="careless"), 10, to) is None
+    assert pace_of(frame, 10, to, gone=["a"]) is None  # through with all, or out: nobody else answers
+    assert "expected" not in str(pace_of(frame, 10, to, can_end=False))
     assert pace_of(frame.assign(simulated=True), 10, to) is None and pace_of(frame[:0], 10, to) is None
     assert "expected" not in str(pace_of(frame, 0, to))
     at_once = str(pace_of(frame[-2:], 10, to))
@@ -453,7 +455,7 @@ def test_after_a_discard_the_next_step_moves_on(
     Manifest.of(study).write_models(MEMBERS.name, members)
     noted(study, "collect", ["pairs.parquet"], ["ratings.parquet"])
     status, following = at(study)
-    assert sum(status.progress["open"]) == 1 and status.nobody_left
+    assert sum(status.progress["open"]) == 1 and status.nobody_left and status.going.pace is None
     assert following.startswith(f"{MAIN} {command} {ARGUMENTS}") and "1 answer to come" in following
     edit = f"after you have added a person to raters.people in {study.file}" in following
     assert edit == (people is not None and len(people) == 2)
