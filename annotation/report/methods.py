@@ -25,6 +25,7 @@ from annotation.sampling.candidates import NEAR
 from annotation.verdicts.looks import WHY_UNBIASED
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import unchecked
+from annotation.verdicts.systems import by_test, scope_of
 from annotation.verdicts.tables import display, unbiased_frame, wrong
 from generation.jobs import generator_hash
 from plumbline.exhibits import templates
@@ -36,7 +37,16 @@ from plumbline.statistics.estimates import RESAMPLES
 from plumbline.study.transformations import EIGHT
 from plumbline.words import count
 
-PARAGRAPHS = ("sample", "raters", "quality", "acceptance", "agreement", "makers", "crowd")  # blocks, in order
+PARAGRAPHS = (
+    "sample",
+    "raters",
+    "quality",
+    "acceptance",
+    "systems",
+    "agreement",
+    "makers",
+    "crowd",
+)  # blocks, in order
 #: The places where ratings are given, by their source in records.
 SOURCE_NAMES = {
     "argilla": "Argilla",
@@ -118,6 +128,7 @@ def methods_facts(material: CampaignMaterial) -> dict[str, Any]:
         **_rating_facts(material),
         **_quality_facts(material),
         **_verdict_facts(material),
+        **_systems_facts(material),
         **_maker_facts(material),
     }  # fmt: skip
 
@@ -200,7 +211,8 @@ def _quality_facts(material: CampaignMaterial) -> dict[str, Any]:
 def _verdict_facts(material: CampaignMaterial) -> dict[str, Any]:
     rule, rated = material.study.acceptance, set(material.questions)
     judged = {criterion.question for criterion in rule.rules} or rated
-    kinds = {part.kind for group in material.groups for part in group.questions if part.coefficients}
+    agreed = [(part.kind, coefficient.name) for group in material.groups for part in group.questions
+              for coefficient in part.coefficients]  # fmt: skip
     translated = {pair.transformation for pair in material.pairs if pair.pool == "translation"}
     return {
         "pooled_translation": len(translated) > 1,
@@ -212,7 +224,29 @@ def _verdict_facts(material: CampaignMaterial) -> dict[str, Any]:
         "same_basis": all(look.rests_on == later.rests_on for look, later in itertools.pairwise(material.looks)),
         "fixed": fixed_text(material.rules, material.every) if material.rules else "",
         "amended": len(amendments(material.rules, material.first)),
-        "kinds_agreed": kinds if material.groups else None,
+        "kinds_agreed": {kind for kind, _ in agreed} if material.groups else None,
+        "coefficients": {name for _, name in agreed},
+    }
+
+
+def _systems_facts(material: CampaignMaterial) -> dict[str, Any]:
+    """Return how systems were compared: on the same originals, and by choices; `couples` are Holm's numbers of p."""
+    done, kinds, sources = material.side_by_side, material.study.kinds, set(material.counting["source"])
+    names = {*done.systems["system"].astype(str)}
+    queues = {kinds[name].queue if name in kinds else "" for name in names}
+    tested = done.differences.assign(question=done.differences["question"].replace(dict(done.unruled)))
+    tested = tested[tested["p"].notna() | bool(done.looks)]
+    scope = ["question", "language", *(["queue"] if "queue" in tested else [])]
+    return {
+        "systems": len(names),
+        "done": done,
+        "choices": material.preferred if len(material.preferred.systems) else None,
+        "by_test": by_test,
+        "scope_of": scope_of,
+        "couples": sorted({*tested.groupby(scope).size()}),
+        "ranked": done.systems["rank"].notna().any() if names else False,
+        "blind": sources <= {"argilla", "mturk", "prolific", "link"} and len(queues) == 1 and "" not in queues,
+        "shuffled": sources <= {"argilla"},  # nobody drew the order of a crowd's batches for each worker
     }
 
 

@@ -15,9 +15,11 @@ from annotation.judges.powered import JudgesOutcome, Judging
 from annotation.records import Decision, Look, Origin, Review, RuleSet, Supply, Verdict
 from annotation.report.exhibits import rules_exhibit
 from annotation.report.material import CampaignMaterial
-from annotation.report.methods import methods
+from annotation.report.methods import methods, methods_blocks
 from annotation.report.page import page_facts
+from annotation.statistics.summaries import Design
 from annotation.verdicts.preregistration import rules_now
+from annotation.verdicts.systems import compared
 from generation.jobs import generator_hash
 from plumbline.exhibits.templates import blocks
 from plumbline.records import Pair
@@ -170,6 +172,29 @@ def test_the_section_is_as_it_was(demo: Study) -> None:
         sections.append("\n\n".join([f"## {name}", *(text for text in paragraphs if text not in first)]))
         first = first or set(paragraphs)
     assert "\n\n".join(sections) + "\n" == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_the_section_says_how_systems_were_compared_and_only_what_was_done(
+    demo: Study, variant: Callable[..., Study]
+) -> None:
+    kinds = [
+        {"name": name, "axis": "noise", "function": f"generation.examples:{name.partition('-')[0]}", "queue": "systems"}
+        | {"raters": {"asked": {"en": "The program changed the text."}}}
+        for name in ("casing", "casing-two", "word_order")
+    ]
+    study = variant(name="systems", transformations=kinds)
+    pairs = [pair(number, kind["name"]).model_copy(update={"original": f"text {number}", "pool": "systems"})
+             for kind in kinds for number in range(8)]  # fmt: skip
+    rated = ratings(pairs, [1 + number % 5 for number in range(24)], [3] * 24)
+    for over in ("pairs", "pairs_and_raters"):
+        design = Design(("quality",), rule=AcceptanceSpec.model_validate({"interval": over}))
+        found = compared(rated[rated["question"] == "quality"], pairs, design, study.judging)
+        told = methods_blocks(material(study, pairs, rated, side_by_side=found))["systems"]
+        assert "(3 each)" in told and ("Cochran" in told) == (over == "pairs_and_raters")
+        assert "not told which" in told and "drawn for each rater" in told
+    a_file = material(study, pairs, rated.assign(source="ours.csv"), side_by_side=found)
+    assert "not told which" not in methods_blocks(a_file)["systems"]
+    assert methods_blocks(small(demo))["systems"] == "" and not any("MASI" in text for text in methods(a_file))
 
 
 def test_fields_of_requests_are_told(demo: Study) -> None:
