@@ -142,13 +142,14 @@ def classes_of(values: Floats, scale: Sequence[float]) -> tuple[list[float | str
 
     >>> names, places = classes_of(np.array([0, 20, 100]), Continuous((0, 100)))
     >>> names, places.tolist()
-    (['0 to 20', '20 to 40', '40 to 60', '60 to 80', '80 to 100'], [0, 1, 4])
+    (['0 to under 20', '20 to under 40', '40 to under 60', '60 to under 80', '80 to 100'], [0, 1, 4])
     """
     if not is_fine(scale):
         return [*scale], np.searchsorted(np.array(scale, np.float64), values).astype(np.int64)
     ends = np.linspace(scale[0], scale[-1], _CLASSES + 1)
     places = np.minimum(np.searchsorted(ends, values, side="right") - 1, _CLASSES - 1)
-    return [f"{low:g} to {high:g}" for low, high in itertools.pairwise(ends)], places.astype(np.int64)
+    names = [f"{low:g} to {'under ' if high < ends[-1] else ''}{high:g}" for low, high in itertools.pairwise(ends)]
+    return [*names], places.astype(np.int64)
 
 
 def marks(scale: Sequence[float]) -> list[float]:

@@ -56,5 +56,6 @@ def test_numbers_find_their_points_and_classes() -> None:
     assert on_scale(values, Continuous((-1, 1))).tolist() == [False, True, True, False, False]
     assert classes_of(np.array([-2.0, 2.0]), (-2, -1, 0, 1, 2))[1].tolist() == [0, 4]
     names, places = classes_of(np.arange(101.0), tuple(range(101)))
-    assert names[0] == "0 to 20" and np.bincount(places).tolist() == [20, 20, 20, 20, 21]
+    assert [names[places[number]] for number in (79, 80)] == ["60 to under 80", names[-1]]
+    assert np.bincount(places).tolist() == [20, 20, 20, 20, 21]
     assert marks((1, 2, 3)) == [1, 2, 3] and marks(Continuous((0, 5))) == [0, 2.5, 5]
