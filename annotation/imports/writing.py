@@ -25,7 +25,7 @@ from annotation.imports.preferences import asks_for_worst, direction, sides
 from annotation.imports.times import coarse
 from annotation.questions.entries import ASKED_UNKNOWN, IMPORTED, TOLD_UNKNOWN
 from annotation.questions.label import SingleLabelQuestion
-from annotation.ratings.answers import PAUSE, write_ratings
+from annotation.ratings.answers import PAUSE, refuse_mixing, write_ratings
 from annotation.records import Supply
 from annotation.sampling.sample import sample_settings
 from generation.jobs import Plan
@@ -424,6 +424,7 @@ def write_records(
             study, "collect", files, [study.folder / "ratings.parquet", study.folder / "control_ratings.parquet"]
         ):
             ratings = _ratings(pairs, material, questions, pseudonyms)
+            refuse_mixing(study, ratings)
             write_ratings(CampaignRecords(study), ratings)
             if material.items["truth"].notna().any():
                 with atomic(study.folder / TRUTH) as file:

@@ -30,8 +30,9 @@ from annotation.questions.question import Question, Value
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
 from plumbline.reading import parse_json
-from plumbline.records import REHEARSAL, SANDBOX, SOURCES, Pair, Rating, is_whole
+from plumbline.records import ARGILLA, REHEARSAL, SANDBOX, SOURCES, Pair, Rating, is_whole
 from plumbline.store import atomic
+from plumbline.study import Study
 from plumbline.words import count, readable
 
 CLOCKS = timedelta(minutes=5)  # by which servers' clocks may differ; anything later is in the future
@@ -160,7 +161,6 @@ def keep(
     parts = {name: SourcePart(part.state, tuple(map(Answer.readable, part.answers))) for name, part in parts.items()}
     earlier = records.all_ratings
     earlier = earlier[~earlier["source"].isin(list(instead_of))]
-    _refuse_mixing(records, source, earlier)
     answers = [answer for part in parts.values() for answer in part.answers]
     collected = _frame(source, answers, pairs, pages_shown(records.study, pairs.values()))
     _refuse_twice(collected, source)
@@ -168,6 +168,7 @@ def keep(
     if not replace:
         _refuse_loss(earlier[of_source], collected, source)
     ratings = pd.concat([earlier[~of_source], collected], ignore_index=True)
+    refuse_mixing(records.study, ratings)
     ratings = ratings.astype({"value": "Int64" if is_whole(ratings["value"]) else "Float64"})
     ratings = ratings.sort_values(KEY, ignore_index=True)
     _refuse_twice(ratings, source)
@@ -185,6 +186,8 @@ def answers_line(records: CampaignRecords) -> str:
     parts = [f"{states.get(status, 0):,} {status}" for status in ("submitted", "draft", "discarded")]
     if answers["simulated"].any():
         parts.append(f"{int(answers['simulated'].sum()):,} of them simulated")
+    if surplus := int(answers["surplus"].sum()):
+        parts.append(f"{surplus:,} do not count: a pair's first {records.study.raters.per_pair} do (raters.per_pair)")
     number = f"{count(len(ratings), 'rating')} in {count(len(answers), 'answer')}"
     return f"{number}, {to_pairs:,} of them to {item}s ({', '.join(parts)})"
 
@@ -274,18 +277,21 @@ def seconds_of(answers: Sequence[Answer], pages: Mapping[str, str]) -> list[floa
     return seconds
 
 
-def _refuse_mixing(records: CampaignRecords, source: str, earlier: pd.DataFrame) -> None:
-    """Raise DataError if a rehearsal's ratings would stand beside others."""
-    mixed = sorted({name for name in earlier["source"] if (name == REHEARSAL) != (source == REHEARSAL)})
-    if not mixed:
+def refuse_mixing(study: Study, ratings: pd.DataFrame) -> None:
+    """Raise DataError if simulated ratings would stand beside those of people, or a rehearsal's beside any.
+
+    On the study's own server they may: whoever tries its pages answers beside its simulated raters.
+    """
+    sources = ratings[["source", "simulated"]].drop_duplicates().sort_values(["source", "simulated"])
+    names = set(sources["source"])
+    if names == {ARGILLA} or (sources["simulated"].nunique() < 2 and (REHEARSAL not in names or len(names) < 2)):
         return
-    first = "rehearse under another study name"
-    if source != REHEARSAL:
-        first = f"first remove the rehearsal: `{REHEARSED.command(records.study, 'close --forget')}`"
-    raise DataError(
-        f"{source}: {records.study.name} has ratings from {mixed[0]}, and a rehearsal's ratings cannot be mixed with"
-        f" others; {first}"
-    )
+    listed = ", ".join(f"{name} ({'simulated' if made_up else 'people'})" for name, made_up in sources.to_numpy())
+    first = "collect the simulated ones under another study name"
+    if REHEARSAL in names:
+        forget = REHEARSED.command(study, "close --forget")
+        first = f"rehearse under another study name, or remove the rehearsal: `{forget}`"
+    raise DataError(f"{study.name}: simulated ratings cannot be mixed with others: {listed}; {first}")
 
 
 def _refuse_twice(frame: pd.DataFrame, source: str) -> None:

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from annotation import server
 from annotation.campaign.offering import LEDGER
 from annotation.campaign.records import BLOCK_LOOKS, CampaignRecords
 from annotation.commands.planning import PlanOptions, plan_text
@@ -24,9 +25,11 @@ from annotation.crowd.ledger import Ledger
 from annotation.crowd.pay import dollars
 from annotation.crowd.rehearsal import MadeUpCrowd, worker_of
 from annotation.crowd.summary import read_summaries
+from annotation.csv_answers import collect_csv
 from annotation.export import export
 from annotation.human.order import pages_shown
 from annotation.preview import write_preview
+from annotation.ratings.answers import Answer, SourcePart, answers_line, keep
 from annotation.report.page import write_report
 from annotation.sampling.sample import draw_sample
 from annotation.status.next_step import next_step
@@ -254,13 +257,43 @@ def test_a_look_after_a_block_of_a_rehearsal_decides_nothing_of_people(variant: 
 
 
 def test_ratings_of_a_rehearsal_are_refused_beside_a_files(variant: Make, crowd: Crowd) -> None:  # noqa: F811
-    from annotation.ratings.answers import SourcePart, keep
-
     study = drawn(variant)
     crowd(study, "launch", *PLAY)
     assert crowd(study, "collect")[0] == 0
-    with pytest.raises(DataError, match="a rehearsal's ratings cannot be mixed"):
-        keep(CampaignRecords(study), "answers.csv", {"": SourcePart("", ())}, replace=False)
+    ratings = CampaignRecords(study).all_ratings
+    values, at = {"quality": 4, "fluency": 4}, "2026-03-01T12:00:00+00:00"
+    rated = Answer(pair_id=ratings["pair_id"][0], rater_id="rater-0a1b2c3d", values=values, submitted_at=at)
+    with pytest.raises(DataError, match="close --forget"):
+        keep(CampaignRecords(study), "answers.csv", {"": SourcePart("", (rated,))}, replace=False)
+    assert CampaignRecords(study).all_ratings.equals(ratings)
+
+
+def test_exported_ratings_of_a_rehearsal_are_refused_in_a_study_of_people_and_the_other_way(
+    variant: Make, tmp_path: Path
+) -> None:
+    study, path, home = drawn(variant), tmp_path / "a.csv", server.Home(tmp_path / "home")
+    pair, columns = (
+        CampaignRecords(study).pairs[0].pair_id,
+        {name: name for name in ("pair", "rater", "quality", "fluency")},
+    )
+
+    def take(name: str, *raters: str) -> None:
+        file = path.with_name(name)
+        file.write_text("pair,rater,quality,fluency\n" + "".join(f"{pair},{rater},4,4\n" for rater in raters))
+        collect_csv(study, home, file, columns)
+
+    made_up = ["simulated-worker-0a1b2c3d4e5f", "simulated-0a1b2c3d"]
+    for first, second in ((["ada"], made_up), (made_up, ["ada"])):
+        take("first.csv", *first)
+        before = CampaignRecords(study).all_ratings
+        for raters in (second, [*second, *first]):
+            with pytest.raises(DataError, match="under another study name"):
+                take("second.csv", *raters)
+        assert CampaignRecords(study).all_ratings.equals(before) and before["simulated"].nunique() == 1
+        keep(CampaignRecords(study), "first.csv", {}, replace=True)
+    take("first.csv", "ada", "bob", "cleo", "dan")
+    per_pair = study.raters.per_pair
+    assert f"{4 - per_pair} do not count: a pair's first {per_pair} do" in answers_line(CampaignRecords(study))
 
 
 # A batch by one worker each: everybody is paid once and every answer collected once, wherever a command ends.
