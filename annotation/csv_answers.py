@@ -32,7 +32,9 @@ from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError, nearest, read_each
 from plumbline.records import Pair, nfc
 from plumbline.study import Study
-from plumbline.words import trim
+from plumbline.words import count, trim
+
+KINDS = {"": "pair", "repeat": "repeat"}  # the column `item_kind` of exported answers, by `control`; others: control
 
 
 def collect_csv(  # noqa: PLR0913  # what a user may say of the file
@@ -75,6 +77,8 @@ def collect_csv(  # noqa: PLR0913  # what a user may say of the file
             raise DataError(f"{path}: has a header but no answers; correct --csv")
         for note in form.table.notes:
             say(f"{path}: {note}")
+        if left_out := sum(form.checks_elsewhere):
+            say(f"{path}: {count(left_out, 'answer')} to controls and repeats that {study.name} lacks left out")
         remember_names(home, study.name, form.names)
         answers.sort(key=lambda answer: (answer.pair_id, answer.rater_id))
         part = SourcePart(sha256(path.read_bytes()).hexdigest(), tuple(answers))
@@ -142,9 +146,18 @@ class _Form:
         if missing := next((column for column in self.columns.values() if column not in names), ""):
             raise DataError(f"{self.path}: has no column {missing!r}; its columns are: {', '.join(names)}")
         cells = [table.cells[column].astype(object).fillna("") for column in self.columns.values()]
-        for line, row in zip(table.lines, zip(*cells, strict=True), strict=True):
-            if any(row):
+        for line, row, elsewhere in zip(table.lines, zip(*cells, strict=True), self.checks_elsewhere, strict=True):
+            if any(row) and not elsewhere:
                 yield int(line), dict(zip(self.columns, row, strict=True))
+
+    @functools.cached_property
+    def checks_elsewhere(self) -> list[bool]:
+        """For each row, whether an export says that it answers a control or repeat, which this study does not have."""
+        cells = self.table.cells
+        if "item_kind" not in cells or "pair" not in self.columns:
+            return [False] * len(cells)
+        in_study = cells[self.columns["pair"]].isin(list(self.pairs))
+        return list(cells["item_kind"].isin(["control", "repeat"]) & ~in_study)
 
     @functools.cached_property
     def _by_texts(self) -> Mapping[tuple[str, ...], list[Pair]]:

@@ -21,6 +21,7 @@ import pandas as pd
 from annotation.campaign.counting import counting_ratings, dated_words, untimed
 from annotation.campaign.records import ITEM_IDS, RATINGS, CampaignData
 from annotation.crowd.summary import whole_tally
+from annotation.csv_answers import KINDS
 from annotation.questions.question import Question
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import asked_rubric
@@ -53,6 +54,7 @@ _OF_ANSWERS = {
     "pair": "the pair's `pair_id`, also of controls and repeats",
     "rater": "the rater's `rater_id`",
     "item_id": _MORE["item_id"],
+    "item_kind": "pair (of the sample), control or repeat",
     "time": "when the answer last changed, UTC",
     "comment": "what the rater wrote beside the answer",
     "counts": "whether the answer's ratings count, as in `ratings`",
@@ -78,6 +80,8 @@ def export(study: Study, *, form: FormName = "csv", licence: str = "", words: bo
     pairs["withdrawn"] = [collected.withdrawn.get(pair_id, "") for pair_id in pairs["pair_id"]]
     _add_item_ids(study, ratings, pairs)
     answers, sample = _answers(ratings, rubric.asked(), words=words), pairs["control"] == ""
+    kinds = pairs.set_index("pair_id")["control"].map(lambda control: KINDS.get(control, "control"))
+    answers.insert(list(answers).index("rater"), "item_kind", answers["pair"].map(kinds))
     questions = [question for question in rubric.questions if question.name in answers]
     titles = {question.name: question.title["en"] for question in questions}
     names = ["pair", "rater", *(question.name for question in questions)]
@@ -198,9 +202,10 @@ def _ratings(collected: CampaignData, per_pair: int, left_out: Sequence[str], *,
 
 
 def _add_item_ids(study: Study, *tables: pd.DataFrame) -> None:
-    """Give tables of an imported study the files' own ids of items."""
-    if (file := study.folder / ITEM_IDS).exists():
-        by_pair = pd.read_parquet(io.BytesIO(file.read_bytes())).set_index("pair_id")["item_id"]
+    """Give tables of the texts that an import wrote, also in another study, the files' own ids of items."""
+    files = dict.fromkeys(path.parent / ITEM_IDS for path in study.data_files())
+    if parts := [pd.read_parquet(io.BytesIO(file.read_bytes())) for file in files if file.exists()]:
+        by_pair = pd.concat(parts).drop_duplicates("pair_id").set_index("pair_id")["item_id"]
         for table in tables:
             table.insert(1, "item_id", table["pair_id"].astype(str).map(by_pair).fillna(""))
 

@@ -50,7 +50,7 @@ LOOKS = RecordFile("looks.json", Look, "accept", noted=True, advice=_ONCE)
 #: Print-outs of `accept` for readers, which no command reads.
 VERDICTS, AGREEMENT, PAIR_MEANS = "verdicts.json", "agreement.json", "pair_means.parquet"
 TRUTH = "truth.csv"  # right answers by pair and question that an import brought; no verdict rests on them
-ITEM_IDS = "item_ids.parquet"  # what imported files call the items: `item_id` by `pair_id`
+ITEM_IDS = "item_ids.parquet"  # beside an import's texts, what its files call the items: `item_id` by `pair_id`
 NOT_IMPORTED = "not_imported.csv"  # rows of imported files that are not in the study; every import writes it
 
 _OF_PAIRS = (

@@ -52,7 +52,7 @@ CONTROLS = ("positive", "negative")
 KNOWN = "known"  # a control that brings its own right answers
 CHECKS = (*CONTROLS, KNOWN)  # controls that check raters by right answers
 #: Other columns of exported answers and of `collect --csv`, and Argilla's free comment.
-TAKEN = ("pair", "rater", "time", "comment", "counts")
+TAKEN = ("pair", "item_id", "item_kind", "rater", "time", "comment", "counts")
 _POOL = re.compile(r"pools\.([\w-]+)")
 _NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 MOST_LABELS = 500  # that Argilla allows a question

@@ -429,8 +429,9 @@ def write_records(
             if material.items["truth"].notna().any():
                 with atomic(study.folder / TRUTH) as file:
                     file.write(csv_bytes(_right_answers(pairs, material, questions)))
+            (layout.folder / ITEM_IDS).unlink(missing_ok=True)  # of an import that this one replaces
             if (ids := _without_names(material.items["item"], pseudonyms)).any():
-                with atomic(study.folder / ITEM_IDS) as file:
+                with atomic(layout.folder / ITEM_IDS) as file:
                     pd.DataFrame({"pair_id": pairs["pair_id"].to_numpy(), "item_id": ids}).to_parquet(file, index=False)
     return len(ratings)
 

@@ -27,7 +27,7 @@ from annotation.verdicts.acceptance import accept
 from plumbline.errors import DataError
 from plumbline.exhibits.table import as_markdown
 from plumbline.manifest import Manifest
-from plumbline.records import Rating
+from plumbline.records import Pair, Rating
 from plumbline.study import Study
 from plumbline.words import readable
 from tests.annotation.verdicts.test_doubts import careless
@@ -48,6 +48,11 @@ def read(folder: Path, name: str) -> pd.DataFrame:
     return pd.read_csv(folder / name, encoding="utf-8-sig", keep_default_na=False)
 
 
+def pairs_of(study: Study) -> list[Pair]:
+    records = CampaignRecords(study)
+    return [*records.pairs, *records.controls]
+
+
 def test_another_study_takes_exported_answers_in_with_equal_numbers(variant: Make, tmp_path: Path) -> None:
     first, second = made(variant, "first"), made(variant, "second")
     careless(first)
@@ -66,6 +71,15 @@ def test_another_study_takes_exported_answers_in_with_equal_numbers(variant: Mak
     means = [concluded(study).means.sort_values(key, ignore_index=True) for study in (first, second)]
     pd.testing.assert_frame_equal(means[0], means[1])
     assert set(ratings[0]["rater_id"]).isdisjoint(ratings[1]["rater_id"])  # pseudonyms of pseudonyms
+    kinds, said = read(folder, "answers.csv")["item_kind"].value_counts(), list[str]()
+    assert kinds["pair"] == 3 * 8 and kinds["control"] and kinds["repeat"] and kinds.sum() == 3 * len(pairs_of(first))
+    plain = variant(name="plain", transformations=["paraphrasing"], sample={"pairs": 8, "controls": 0, "repeats": 0})
+    generate_once(plain)
+    draw_sample(plain)
+    columns = columns_of(load_rubric(plain).asked(), mapping)
+    taken = collect_csv(plain, server.Home(tmp_path / "home"), answers, columns, say=said.append)
+    assert len(taken) == len(CampaignRecords(first).ratings) and CampaignRecords(plain).control_ratings.empty
+    assert f"{kinds['control'] + kinds['repeat']} answers to controls and repeats" in said[-1]
 
 
 def test_what_raters_wrote_is_left_out_unless_it_is_asked_for(variant: Make) -> None:

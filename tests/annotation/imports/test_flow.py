@@ -171,6 +171,18 @@ def test_a_lab_finds_its_own_ids_in_what_it_exports(place: Workplace) -> None:
     assert list(ratings["item_id"]) == list(of_pairs[ratings["pair_id"]])
     sheet = pd.read_excel(folder / "xlsx" / "ratings.xlsx", "answers", dtype=str)
     assert list(sheet["item_id"]) == list(answers["item_id"])
+    copied = place.study.file.read_text(encoding="utf-8").replace("name: mine\n", "name: crowd\n", 1)
+    place.study.file.with_name("crowd.yaml").write_text(copied, encoding="utf-8")
+    (place.folder / "studies" / "crowd").mkdir()
+    questions = (place.folder / "studies" / "mine" / "questions.yaml").read_bytes()
+    (place.folder / "studies" / "crowd" / "questions.yaml").write_bytes(questions)
+    other, file = ("--study", "studies/crowd.yaml"), ("--csv", str(folder / "answers.csv"))
+    for words in (("generate",), ("sample",), ("collect", *file, "--columns", "pair=pair,rater=rater,meaning=meaning"),
+                  ("export",)):  # fmt: skip
+        done = place.run(words[0], *other, *words[1:])
+        assert done.status == 0, done.err
+    of_crowd = pd.read_csv(place.folder / "exports" / "crowd" / "export" / "pairs.csv", dtype=str)
+    assert of_crowd.set_index("pair_id")["item_id"].to_dict() == of_pairs.to_dict()
     assert RATERS[0].encode() not in place.everything()  # a rater's id within an item's, too
 
 
