@@ -50,11 +50,11 @@ def known_names(home: Home, study_name: str) -> dict[str, str]:
 
 
 def pseudonym_of(rater: str, names: Mapping[str, str]) -> str:
-    """Return the pseudonym of a name; an unknown name is returned as it is.
+    """Return the pseudonym of a name, in any case; an unknown name is returned as it is.
 
     Raises StudyError if several pseudonyms have the name, as of a person who answers in Argilla and in a file.
     """
-    pseudonyms = sorted(pseudonym for pseudonym, name in names.items() if name == rater)
+    pseudonyms = sorted(pseudonym for pseudonym, name in names.items() if name.casefold() == rater.casefold())
     if len(pseudonyms) > 1:
         raise StudyError(f"{rater!r} is the name of {' and '.join(pseudonyms)}; give the pseudonym instead")
     return pseudonyms[0] if pseudonyms else rater

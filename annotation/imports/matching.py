@@ -145,13 +145,13 @@ def _refuse_originals_alone(frame: pd.DataFrame, rated: Sequence[tuple[CellTable
 
 def _in_one_case(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     """Return the rows with one spelling of raters, and of questions, that differ in capitals only."""
-    raters, questions, titles = frame["rater"].array, frame["question"].array, dict[str, str]()
-    folded = renamed(raters, [rater.casefold() for rater in raters.categories])
-    if merged := len(raters.categories) - len(folded.categories):
+    raters, questions, names, titles = frame["rater"].array, frame["question"].array, dict[str, str](), dict[str, str]()
+    people = renamed(raters, [names.setdefault(rater.casefold(), rater) for rater in raters.categories])
+    if merged := len(raters.categories) - len(people.categories):
         differ = count(merged, "rater id differs", "rater ids differ")
         notes.append(f"{differ} from another only in capitals; such ids count as the same person")
     spelt = [titles.setdefault(title.casefold(), title) for title in questions.categories]
-    return frame.assign(rater=folded, question=renamed(questions, spelt))
+    return frame.assign(rater=people, question=renamed(questions, spelt))
 
 
 def _with_file(frame: pd.DataFrame) -> pd.DataFrame:
