@@ -194,7 +194,7 @@ def _rate(status: Status) -> NextStep | None:
         return _first(status)
     if status.to_look_at or status.unreviewed:
         return _review(status)
-    return None if status.decided else _wait(status)
+    return None if status.decided or not status.evidence.offered else _wait(status)  # none come to an import
 
 
 def _rehearse(status: Status) -> NextStep | None:

@@ -158,6 +158,13 @@ class Status:
         return whole_tally(self.evidence) if drawn and self.evidence.offered else None
 
     @property
+    def wanted(self) -> list[Stage]:
+        """The stages that the study needs; an import has none of publishing, and texts and outputs for scores alone."""
+        missing = () if self.evidence.offered else ("texts", "transformations", "published")
+        stages = [stage for stage in self.stages.values() if stage.wanted]
+        return [stage for stage in stages if stage.name not in missing or stage.state != "not yet"]
+
+    @property
     def begun(self) -> bool:
         """Whether raters may have seen the sample."""
         return any(self.stages[name].state != "not yet" for name in ("published", "collected"))
@@ -243,10 +250,11 @@ def read_status(
     pairs = evidence.answers_by_pair
     undecided = _undecided(study.acceptance, pairs, reached_now, evidence.blocks)
     again, launch = _again(evidence, stages["published"], undecided), to_launch(evidence)
-    ready = not (pairs["asked"].any() or again or launch)
-    progress = _progress(study, pairs, reached_now, undecided, fresh=fresh, ready=ready)
+    ready = not (evidence.offered and (pairs["asked"].any() or again or launch))
+    progress = by_transformation(pairs)
     if not evidence.offered:  # imported ratings: how many were asked for is unknown
         progress = progress.assign(wanted=progress["counting"], open=0)
+    progress = _with_verdicts(study, progress, reached_now, undecided, fresh=fresh, ready=ready)
     workload = Workload.of(evidence)
     status = Status(
         evidence=evidence,
@@ -395,9 +403,9 @@ def _undecided(
     return [group for group in ahead(pairs, rule) if group.key not in done]
 
 
-def _progress(
+def _with_verdicts(
     study: Study,
-    pairs: pd.DataFrame,
+    progress: pd.DataFrame,
     verdicts: Sequence[Verdict],
     undecided: Sequence[Ahead],
     *,
@@ -405,7 +413,7 @@ def _progress(
     ready: bool,
 ) -> pd.DataFrame:
     """Return the progress with `verdict`; `ready` is whether no more answers are asked for, or can be now."""
-    progress, item = by_transformation(pairs), study.called.item
+    item = study.called.item
     needed = {unit: lacks for group in undecided if (lacks := group.lacks(study)) for unit in group.units}
     never = {unit: f"{lacks} needed {item}s can count" for unit, lacks in needed.items()}
     cells = []

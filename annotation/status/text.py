@@ -85,7 +85,7 @@ def _with_names(text: str, status: Status, names: Mapping[str, str]) -> str:
 
 def _flow_text(status: Status, *, more: bool) -> str:
     """Return how far the study is: a line, or a row for each stage."""
-    wanted = [stage for stage in status.stages.values() if stage.wanted]
+    wanted = status.wanted
     if more:
         rows = [[stage.name, stage.state, _when(stage, status), stage.note] for stage in wanted]
         lines = [columns(["Stage", "State", "When", "Note"], rows)]
@@ -98,7 +98,7 @@ def _flow_text(status: Status, *, more: bool) -> str:
             parts.append(f"{stage.name} {stage.state}{f' ({stage.note})' if stage.note else ''}")
         lines = [f"Stages: {'; '.join(filter(None, parts))}"]
     on_server = server_line(status)
-    if status.stages["collected"].state != "not yet" and (more or not on_server):
+    if status.evidence.offered and status.stages["collected"].state != "not yet" and (more or not on_server):
         lines.append(f"Answers given later are not included; collect them with `{collecting(status)}`")
     return "\n".join(filter(None, [*lines, on_server]))
 

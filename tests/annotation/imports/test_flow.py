@@ -72,9 +72,8 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
     assert place.run("ratings-report", *STUDY).status == 0
     assert place.run("export", *STUDY).status == 0
     found = replace(read_status(Evidence(place.study), datetime.now(UTC)), to_look_at=(), unreviewed=())
-    for anew, command in ((0, "sheet"), (1, "collect")):  # another rater's answer for an excluded one's could decide
-        group = Ahead(("neural",), ("neural (en)",), (("neural", "en"),), 24, 24, awaited=0, anew=anew, enough=24)
-        assert next_step(replace(found, decided=False, undecided=(group,))).command.split()[1] == command
+    group = Ahead(("neural",), ("neural (en)",), (("neural", "en"),), 24, 24, awaited=2, anew=1, enough=24)
+    assert next_step(replace(found, decided=False, undecided=(group,))).command.split()[1] == "sheet"  # none will come
     unwritten = found.stages | {"report": replace(found.stages["report"], state="not yet")}
     for signs, command in (((), "ratings-report"), (("rater-1",), "review")):  # an exclusion would change the report
         step = next_step(replace(found, unreviewed=signs, stages=unwritten))
@@ -82,7 +81,9 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
     vars(found)["pages"] = {name: replace(page, state="done") for name, page in found.pages.items()}
     end = next_step(found)
     assert not end.command
-    assert all(name in end.words for name in (str(place.study.folder / "report" / "index.html"), "LaTeX", " export "))
+    assert all(
+        name in end.words for name in (str(place.study.folder / "report" / "index.html"), "LaTeX", "plumbline export")
+    )
 
 
 def test_raters_whom_no_file_names_stay_unknown_in_every_count(place: Workplace) -> None:
@@ -148,9 +149,12 @@ def test_the_coordinator_excludes_an_imported_rater_by_name_and_exports_keep_the
     (decision,) = CampaignRecords(place.study).decisions
     assert known_names(Home(place.folder / ".argilla"), "mine")[decision.rater_id] == "Ada@example.org"
     assert "Ada@example.org" in place.run("review", *STUDY, *home).out
+    status = read_status(Evidence(place.study), datetime.now(UTC))
+    assert next_step(status).command == status.command("accept") and not status.progress["open"].any()
     for command in ("accept", "ratings-report", "export"):
         done = place.run(command, *STUDY)
         assert done.status == 0, done.err
+    assert "waiting for" not in place.run("status", *STUDY).out
     assert RATERS[0].encode() not in place.everything().lower()
 
 
