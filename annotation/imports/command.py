@@ -294,6 +294,9 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     ratings = f"{count(number, 'rating')} of {count(len(material.items), study.called.item)}{who}"
     say(f"{study.name}: {ratings} -> {study.file}, {study.folder}")
     _list(study, listed, material.without_role, say)
+    ruled = {rule.question for rule in study.acceptance.rules}
+    if unruled := [question.name for question in questions if question.labels and question.name not in ruled]:
+        say(f"  no rule decides by {', '.join(unruled)}; to change that, add one to acceptance.rules in {study.file}")
     say(f"  texts: {languages}")
 
 

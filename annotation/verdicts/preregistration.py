@@ -252,7 +252,7 @@ def amendment_lines(fixed: Sequence[RuleSet], first: datetime | None) -> list[st
 def fixed_text(fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> str:
     """Return a sentence on when the rules were fixed and the first of these ratings was given."""
     if not fixed:
-        return "The rules are not fixed yet; publishing fixes them."
+        return f"The rules are not fixed yet; {'publishing' if ratings.empty else '`accept`'} fixes them."
     first = first_rating(ratings)
     rule_set = rules_at_start(fixed, first) or fixed[0]
     at = f"The rules were fixed on {rule_set.fixed_at:%Y-%m-%d at %H:%M} UTC"

@@ -252,3 +252,15 @@ def test_the_written_columns_of_several_files_are_read_as_they_were(place: Workp
     first = place.take("texts.csv", "r.csv", "--column", "by_rater=A", "--column", "by_rater=B")
     again = place.take("texts.csv", "r.csv", "--columns", "studies/mine/columns.yaml", "--replace")
     assert "40 ratings of 20 texts by 2 raters" in first.out and "40 ratings of 20 texts by 2 raters" in again.out
+
+
+def test_an_import_names_the_labels_that_no_rule_decides_by_and_what_fixes_the_rules(place: Workplace) -> None:
+    rows = [
+        [s, original(n), output(n, s), rater, answer(n, s, rater), ("correcto", "dudoso", "incorrecto")[n % 3]]
+        for n, s, rater in triples(6)
+    ]
+    write_csv(place.folder / "ratings.csv", ["sys", "source", "output", "rater", "meaning", "judged"], rows)
+    roles = ("--column", "answer=meaning", "--column", "answer=judged", "--scale", "meaning=1..5")
+    assert re.findall(r"no rule decides by (.*?);", place.take("ratings.csv", *roles).out) == ["judged"]
+    fixed = [rule.question for rule in place.study.acceptance.rules]
+    assert "judged" not in fixed and "`accept` fixes them" in place.run("status", *STUDY).out
