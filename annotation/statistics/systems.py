@@ -43,6 +43,7 @@ class SideBySide:
     over: Over = "pairs"  #: what is a sample
     lower: frozenset[str] = frozenset()  #: questions whose lower numbers are the better ones
     unruled: Mapping[str, str] = field(default_factory=dict)  #: labels without a better end, with their questions
+    excluded: int = 0  #: raters of a study whose ratings people excluded
 
 
 def side_by_side(  # noqa: PLR0913 (five of them name columns)

@@ -20,7 +20,6 @@ from annotation.statistics.systems import SideBySide
 from annotation.verdicts.counted import with_enough
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import with_checks
-from annotation.verdicts.preferences import preferred
 from annotation.verdicts.rules import with_rules_fixed
 from annotation.verdicts.verdicts import judged_sample, pair_means, with_supply
 from plumbline.errors import DataError, StudyError
@@ -71,7 +70,7 @@ class Conclusion:
     @functools.cached_property
     def preferred(self) -> SideBySide:
         """The systems between whose outputs people chose; no rows without such choices."""
-        return preferred(with_enough(self.counting, self._evidence.design), self._pairs, self._evidence.design)
+        return self._evidence.preferred
 
     @functools.cached_property
     def counting(self) -> pd.DataFrame:

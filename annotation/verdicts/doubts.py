@@ -6,6 +6,7 @@ control, which the verdict itself does not show.
 
 from __future__ import annotations
 
+import functools
 import math
 import typing
 from collections import Counter
@@ -18,9 +19,10 @@ from annotation.sampling.queues import SCOPES
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import look_lines
 from annotation.verdicts.rules import told_from
+from annotation.verdicts.systems import if_counted
 from annotation.verdicts.tables import display, rated, scoped, wrong
 from plumbline.study.subject import Subject
-from plumbline.words import count
+from plumbline.words import count, printable_line
 
 FEW_PAIRS = 20  # below, an accepted transformation is called thin (HTEB rates 100; `min_pairs` is 20 by default)
 CLOSE = 0.95  # a mean on its side of the threshold with less probability than this is close
@@ -43,12 +45,12 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
     `signs` are those of `annotation.ratings.signs.find_signs`.
     """
     return (
+        *_exclusions(evidence, verdicts),
         *_inattention(evidence, verdicts),
         *filter(None, [evidence.rules_fixed[1]]),
         *look_lines(evidence.study.command, verdicts),
         *_signs(evidence, signs),
         *_controls(evidence),
-        *_exclusions(verdicts),
         *_withdrawals(evidence, verdicts),
         *_open(evidence, verdicts),
         *_thin(evidence, verdicts),
@@ -114,7 +116,12 @@ def _controls(evidence: Evidence) -> Iterator[str]:
         yield f"{missed:,} of {count(answers, 'answer')} to {study.called.known} are {off} (excluded raters left out)"
 
 
-def _exclusions(verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _exclusions(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Yield lines on verdicts and comparisons of systems that exclusions changed."""
+    last = {decision.rater_id: decision for decision in evidence.decisions}
+    excluded = [decision.decided_at for decision in last.values() if decision.exclude]
+    seen = any(look.at <= at for look in evidence.looks for at in excluded)
+    excluding = f"excluding raters{' after verdicts had been seen' if seen else ''} changed"
     turned = [
         f"{_name(verdict)} is {verdict.by_rule} instead of {verdict.review.with_excluded}"
         for verdict in verdicts
@@ -122,7 +129,15 @@ def _exclusions(verdicts: Sequence[Verdict]) -> Iterator[str]:
     ]
     if turned:
         alone = "by the rule alone, without a review of raters"
-        yield f"excluding raters changed {count(len(turned), 'verdict')} ({alone}): {_some(turned)}"
+        yield f"{excluding} {count(len(turned), 'verdict')} ({alone}): {_some(turned)}"
+    if verdicts and evidence.if_counted:
+        rated_by_all, chosen_by_all = evidence.if_counted
+        lines = [
+            *if_counted(evidence.side_by_side, rated_by_all, functools.partial(display, pooled=False)),
+            *if_counted(evidence.preferred, chosen_by_all, printable_line),
+        ]
+        if lines:
+            yield f"{excluding} {count(len(lines), 'comparison')} of systems: {_some(lines)}"
 
 
 def withdrawn_lines(evidence: Evidence) -> list[str]:

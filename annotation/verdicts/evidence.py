@@ -20,6 +20,7 @@ from annotation.statistics.summaries import Design
 from annotation.statistics.systems import SideBySide
 from annotation.verdicts.counted import Place, basis, with_enough
 from annotation.verdicts.looks import BlockProgress
+from annotation.verdicts.preferences import preferred
 from annotation.verdicts.preregistration import first_rating, refuse_other_rules, rules_fixed, rules_now
 from annotation.verdicts.systems import compared, couple_looks, with_comparisons
 from annotation.verdicts.verdicts import sample_frame
@@ -107,11 +108,14 @@ class Evidence(CampaignRecords):
     @functools.cached_property
     def _judged_blocks(self) -> Mapping[Place, BlockProgress]:
         """The progress of blocks as far as verdicts need them."""
+        return self._blocks_of(self.counting)
+
+    def _blocks_of(self, counting: pd.DataFrame) -> Mapping[Place, BlockProgress]:
         data, design = self.collected, self.design
         if not design.blocks or data.sample.empty:
             return {}
         coverage = coverage_of(data.coded_ratings, data.withdrawn)
-        return basis(sample_frame(data.sample_pairs), self.counting, design, coverage).blocks
+        return basis(sample_frame(data.sample_pairs), counting, design, coverage).blocks
 
     @functools.cached_property
     def counting(self) -> pd.DataFrame:
@@ -121,8 +125,36 @@ class Evidence(CampaignRecords):
     @functools.cached_property
     def side_by_side(self) -> SideBySide:
         """The study's systems on the same originals; no rows without two that share some."""
+        return self._compared(self.counting, self._judged_blocks)
+
+    @functools.cached_property
+    def preferred(self) -> SideBySide:
+        """The systems between whose outputs people chose; no rows without such choices."""
+        return self._preferred(self.counting)
+
+    @functools.cached_property
+    def if_counted(self) -> Sequence[SideBySide]:
+        """What `side_by_side` and `preferred` would be had excluded raters counted; empty if none is."""
+        if not self._n_excluded:
+            return ()
+        every = counting_ratings(self.collected.coded_ratings, self.design.per_pair, with_excluded=True)
+        return self._compared(every, self._blocks_of(every)), self._preferred(every)
+
+    def _compared(self, counting: pd.DataFrame, blocks: Mapping[Place, BlockProgress]) -> SideBySide:
         design, pairs = self.design, self.collected.sample_pairs
-        return compared(with_enough(self.counting, design), pairs, design, self.study.judging, self._judged_blocks)
+        done = compared(with_enough(counting, design), pairs, design, self.study.judging, blocks)
+        return replace(done, excluded=self._n_excluded)
+
+    def _preferred(self, counting: pd.DataFrame) -> SideBySide:
+        done = preferred(with_enough(counting, self.design), self.collected.sample_pairs, self.design)
+        return replace(done, excluded=self._n_excluded)
+
+    @functools.cached_property
+    def _n_excluded(self) -> int:
+        """The number of excluded raters with ratings of pairs that stay."""
+        ratings = self.collected.of_sample
+        out = (ratings["status"] == "submitted") & (ratings["excluded"] != "") & stays(ratings)
+        return int(ratings.loc[out, "rater_id"].nunique())
 
     @property
     def looks_due(self) -> list[TakenLook]:

@@ -16,6 +16,7 @@ from annotation.verdicts.systems import (
     by_language,
     by_test,
     difference_words,
+    excluded_note,
     from_next,
     in_languages,
     languages,
@@ -139,6 +140,7 @@ def preferences_exhibit(done: SideBySide) -> Exhibit:
         "Scores are Bradley and Terry's, with a tie as half a win for either: 0 is the mean system, and at a difference"
         " of 1 the better one is preferred 73% of the time; those that share a letter are not told apart",
         "Ranks, their intervals and letters are by the differences between each two, and need not follow the scores",
+        *excluded_note(done),
         *reasons(places_of(done.systems), done.systems["reason"]),
     ]
     return Exhibit.of("preferences", "Systems by preference", done.systems, columns, notes)
@@ -162,6 +164,7 @@ def choices_exhibit(done: SideBySide) -> Exhibit:
         "Differences are of the share of choices for the system and of that for the other, the mean over texts,"
         f" {by_test(done)}; an interval is of one difference alone, p and letters are corrected by Holm for all"
         f" differences of {scope_of(done)}",
+        *excluded_note(done),
         *reasons(places_of(done.differences) + ", " + systems, done.differences["reason"]),
     ]
     return Exhibit.of("choices", "Choices between systems", done.differences, columns, notes)

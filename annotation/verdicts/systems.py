@@ -6,10 +6,11 @@ import bisect
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from datetime import datetime
 from types import MappingProxyType
+from typing import Any
 
 import pandas as pd
 
@@ -413,6 +414,32 @@ def _of_two(question: str, row: Row) -> str:
     return f"{' is better than '.join(names)} in {question} by {interval(sign * row['difference'], low, high)}"
 
 
+def if_counted(done: SideBySide, every: SideBySide, named: Callable[[str], str]) -> Iterator[str]:
+    """Yield the differences with another outcome had excluded raters counted, with both numbers.
+
+    `every` are the comparisons by all raters.
+    """
+    without = {(question, *sorted((row["system"], row["other"]))): row for question, row in _placed(done)}
+    for question, row in _placed(every):
+        unknown = row | dict.fromkeys(("difference", "low", "high", "p_holm"), math.nan)
+        now = without.get((question, *sorted((row["system"], row["other"]))), unknown)
+        sign = 1 if now["system"] == row["system"] else -1
+        low, high = sorted((sign * row["low"], sign * row["high"]))
+        turned = row | {"difference": sign * row["difference"], "low": low, "high": high}
+        apart = [compared_row["p_holm"] < 1 - CONFIDENCE for compared_row in (now, turned)]
+        if apart[0] != apart[1] or (all(apart) and now["difference"] * turned["difference"] < 0):
+            outcome, instead = (
+                f"{'' if is_apart else 'not '}told apart ({difference_words(compared_row)})"
+                for is_apart, compared_row in zip(apart, (now, turned), strict=True)
+            )
+            yield f"{named(now['system'])} and {named(now['other'])} in {question} {outcome}, if counted {instead}"
+
+
+def _placed(done: SideBySide) -> Iterator[tuple[str, dict[Hashable, Any]]]:
+    """Yield the differences with their places in words."""
+    return zip(places_of(done.differences), done.differences.to_dict("records"), strict=True)
+
+
 def p_words(row: Row) -> str:
     """Return p by Holm as tables print it."""
     return "<0.0001" if row["p_holm"] < 0.0001 else number(row["p_holm"], 4)
@@ -456,6 +483,7 @@ def systems_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     notes = [
         "Means are over the originals for which all have enough raters, each counted once (a verdict's mean counts each"
         " rating once); those that share a letter are not told apart",
+        *excluded_note(done),
         *_lower_note(done),
         *([_UNEQUAL] if _unequal(done) else []),
         *reasons(places_of(done.systems), done.systems["reason"]),
@@ -484,6 +512,7 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
         f" {scope_of(done)}",
         "A mean's interval, among the verdicts, is by another rule than a difference's: that two intervals of means"
         " overlap does not say that the two are alike",
+        *excluded_note(done),
         *_lower_note(done),
         *_unruled_note(done),
         *([_AFTER_BLOCKS] if done.looks else []),
@@ -491,6 +520,11 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     ]
     caption = f"Differences between {called.judged}s on the same originals"
     return Exhibit.of("differences", caption, done.differences, columns, notes)
+
+
+def excluded_note(done: SideBySide) -> list[str]:
+    """Return a note on the excluded raters, if there are any."""
+    return [f"Without the ratings of {count(done.excluded, 'excluded rater')}"] if done.excluded else []
 
 
 def _lower_note(done: SideBySide) -> list[str]:

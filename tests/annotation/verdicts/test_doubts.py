@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -26,6 +27,7 @@ from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.statistics.estimates import Estimate
 from plumbline.study import Study
+from tests.annotation.imports.importing import Workplace, write_csv
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.verdicts.fixed import fixed_in_2025
 from tests.shared import generate_once
@@ -94,6 +96,33 @@ def test_exclusions_that_turn_verdicts_are_said(generated: Study) -> None:
     line = next(line for line in doubts(study, verdicts) if line.startswith("excluding raters changed"))
     assert line.startswith(f"excluding raters changed {len(turned)} verdict")
     assert f"{turned[0].transformation.capitalize()} (en) is accepted instead of rejected".replace("_", " ") in line
+
+
+def test_comparisons_of_systems_that_an_exclusion_changed_are_said_with_both_numbers(tmp_path: Path) -> None:
+    rows = [
+        [f"Question {n}?", system, f"{system} {n}", rater, 4 + lead * (system == "Alba")]
+        for n in range(12)
+        for rater, lead in (("ada", 1), ("bob", 1), ("cyd", (-3, -2, 0)[n % 3]))
+        for system in ("Alba", "Brisa")
+    ]
+    place = Workplace(tmp_path)
+    write_csv(tmp_path / "d.csv", ["source", "system", "output", "rater", "quality"], rows)
+    place.take("d.csv", "--column", "answer=quality", "--language", "en")
+    before = accept(place.study)
+    assert before.side_by_side.excluded == 0 and not [line for line in before.doubts if "excluding" in line]
+    ratings = CampaignRecords(place.study).ratings
+    leads = ratings.groupby(["rater_id", "transformation"])["value"].mean().unstack()
+    careless_rater = str((leads["alba"] - leads["brisa"]).idxmin())
+    decide(place.study, careless_rater, exclude=True, reason="at random")
+    after = accept(place.study)
+    assert after.side_by_side.differences["difference"].tolist() == [1.0]
+    first = after.doubts[0]
+    assert "after verdicts had been seen changed 1 comparison of systems: Alba and Brisa in quality told apart" in first
+    whole = before.side_by_side.differences.iloc[0]
+    assert f"if counted not told apart ({whole['difference']:+.2f} [" in first
+    note = "Without the ratings of 1 excluded rater"
+    write_report(place.study)
+    assert note in (place.study.folder / "report" / "differences.tex").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("alpha", "ac2", "said"), [(0.19, 0.4, True), (0.2, 0.9, False), (0.1, 0.39, False)])
