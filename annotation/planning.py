@@ -133,13 +133,13 @@ def _t_interval(values: Floats, scale: Sequence[float], interval: str) -> tuple[
 def _width(values: Floats, scale: Sequence[float], interval: str) -> float:
     """Return the mean width of campaigns' intervals: of all t intervals, corrected by the first campaigns' own."""
     low, high = _t_interval(values, scale, interval)
-    own = [MeanOfAnswers(Answers.of_table(table, scale), interval).estimate() for table in values[:_WIDTHS]]
-    return _corrected(np.nan_to_num(high - low), [estimate.high - estimate.low for estimate in own])
+    exact = [MeanOfAnswers(Answers.of_table(table, scale), interval).estimate() for table in values[:_WIDTHS]]
+    return _corrected(np.nan_to_num(high - low), [estimate.high - estimate.low for estimate in exact])
 
 
-def _corrected(quick: Floats, own: Sequence[float]) -> float:
+def _corrected(quick: Floats, exact: Sequence[float]) -> float:
     """Return the mean of quick numbers, corrected by the first campaigns' own, which take long."""
-    return float(quick.mean() + np.mean(own - quick[: len(own)]))
+    return float(quick.mean() + np.mean(exact - quick[: len(exact)]))
 
 
 def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[float], never: Outlook) -> Outlook:
