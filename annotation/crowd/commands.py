@@ -49,6 +49,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
 from plumbline.cli import Choice, Positive, StudyOptions, reads, whole
 from plumbline.errors import PlumblineError, StudyError
+from plumbline.exhibits.table import remove_files
 from plumbline.manifest import stage
 from plumbline.study import Study
 from plumbline.study.crowd import PlatformName
@@ -542,10 +543,14 @@ def close_campaign(*, options: CrowdOptions, forget: bool = False) -> StudyOptio
         with alone(study), Ledger(study.scratch / LEDGER, study.name, *name) as ledger:
             number = collecting.forget_rehearsal(study, ledger) if name.made_up else 0
             if name.made_up:
+                for folder in ("export", "export/xlsx", "export/datasets"):
+                    remove_files(study.folder / folder)
                 (study.scratch / REHEARSAL_FILE).unlink(missing_ok=True)
             ledger.forget()  # last: after a crash, the next run removes the rest
         what = "rehearsal" if name.made_up else "test"
-        print(name.marked(f"{count(number, 'rating')} and everything else of the {what} removed"))
+        staying = [f"{folder}/" for folder in ("report", "sheet", "snapshots") if (study.folder / folder).exists()]
+        but = f", except in {study.folder}: {', '.join(staying)}" if name.made_up and staying else ""
+        print(name.marked(f"{count(number, 'rating')} and everything else of the {what} removed{but}"))
         return options
     with campaign_of(study, options) as campaign:
         name, (closed, released) = campaign.name, campaign.close()

@@ -405,6 +405,13 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     write_json(folder / LIST, current)
 
 
+def remove_files(folder: Path) -> None:
+    """Remove the files that the last report in a folder wrote, and its list; a file that has changed since stays."""
+    if (folder / LIST).exists():
+        write_files(folder, {})
+        (folder / LIST).unlink()
+
+
 def _listed(folder: Path) -> dict[str, str]:
     """Return what the last report wrote, with hashes; nothing if the list is missing or damaged."""
     try:

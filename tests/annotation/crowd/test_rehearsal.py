@@ -123,6 +123,8 @@ def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(variant: M
     rows = pd.read_csv(report.with_name("crowd_campaigns.csv"))
     assert rows["Platform"].to_list() == ["REHEARSAL, a made-up crowd"]
     assert set(pd.read_csv(export(study) / "ratings.csv")["source"]) == {"REHEARSAL"}
+    removed = crowd(study, "close", "--platform", "rehearsal", "--forget")[1]
+    assert not list((study.folder / "export").iterdir()) and all(name in removed for name in ("report/", "snapshots/"))
 
 
 def test_after_a_rehearsal_the_next_step_is_real_workers(variant: Make, crowd: Crowd) -> None:  # noqa: F811
