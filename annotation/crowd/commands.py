@@ -212,7 +212,8 @@ def campaign_name(records: CampaignRecords, options: CrowdOptions) -> CampaignNa
                 f"{study.name} {has}, but a {begun_mode} one; add --{begun_mode} to use it, or --platform to rehearse"
             )
         begin = "" if begun else f"; `{REHEARSED.command(study, 'plan')}` begins a rehearsal, without people or money"
-        choice = " or --platform ".join(platforms_with(mode))
+        open_now = [platform for platform in platforms_with(mode) if platform != "mturk"]  # which has closed
+        choice = " or --platform ".join([campaign.platform for campaign in here] or open_now)
         raise StudyError(f"{study.name} {has}; name the platform: --platform {choice}{begin}")
     return here[0]
 

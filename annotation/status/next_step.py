@@ -137,7 +137,8 @@ def _go_live(status: Status) -> str:
     """Return what a person does to ask real workers after a rehearsal."""
     platform = "" if status.study.crowd and status.study.crowd.platform else "name crowd.platform in the study; "
     return (
-        f"to ask real workers: {platform}`crowd plan --live` lists the settings and keys that are missing, and the cost"
+        f"to ask real workers: {platform}`crowd plan --live` lists the settings and keys that are missing; once none"
+        " is, it shows the cost"
     )
 
 

@@ -185,7 +185,7 @@ def _refuse_ids_outside_the_ledger(study: Study) -> None:
         (["--platform", "mturk", "--pilot", "13"], "--pilot 13: no transformation has more than 12 pairs left in any"),
         (
             [],
-            "crowd has no sandbox campaign yet; name the platform: --platform prolific or --platform link or",
+            "name the platform: --platform prolific or --platform link or --platform rehearsal; `plumbline crowd plan",
         ),
         (["--test"], "crowd has no test campaign yet; name the platform: --platform prolific; `plumbline crowd plan"),
     ],
