@@ -21,6 +21,7 @@ from annotation.verdicts.held import look_lines
 from annotation.verdicts.rules import told_from
 from annotation.verdicts.systems import if_counted
 from annotation.verdicts.tables import display, rated, scoped, wrong
+from plumbline.study import Study
 from plumbline.study.subject import Subject
 from plumbline.words import count, printable_line
 
@@ -54,7 +55,7 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
         *_withdrawals(evidence, verdicts),
         *_open(evidence, verdicts),
         *_thin(evidence, verdicts),
-        *_close(evidence.study.called.item, verdicts),
+        *_close(evidence.study, verdicts),
         *_agreement(verdicts),
         *_supply(evidence, verdicts),
         *_extended(evidence),
@@ -215,8 +216,8 @@ def _thin(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield f"verdicts that rest on few {evidence.study.called.item}s ({limit}): {_some(few)}"
 
 
-def _close(item: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Yield a line on verdicts whose mean or share could easily be on the other side with other pairs."""
+def _close(study: Study, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Yield a line on verdicts whose mean or share could easily be on the other side with others of the sample."""
     near = []
     for verdict in verdicts:
         probability = verdict.probability
@@ -229,7 +230,9 @@ def _close(item: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
             limit = CLOSE if verdict.decision == "accepted" else 1 - CLOSE
             near.append(f"{_name(verdict)} ({verdict.decision}, P {told_from(probability, limit)})")
     if near:
-        yield f"other {item}s could easily have changed {count(len(near), 'verdict')}: {_some(near)}"
+        over_raters = study.acceptance.interval == "pairs_and_raters" and not study.raters.blocks
+        others = f"{study.called.item}s{' or raters' if over_raters else ''}"
+        yield f"other {others} could easily have changed {count(len(near), 'verdict')}: {_some(near)}"
 
 
 def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import pytest
 
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
+from annotation.questions.summary import Chance
 from annotation.ratings.decisions import decide
 from annotation.records import Verdict
 from annotation.report.material import read_material
@@ -123,6 +124,19 @@ def test_comparisons_of_systems_that_an_exclusion_changed_are_said_with_both_num
     note = "Without the ratings of 1 excluded rater"
     write_report(place.study)
     assert note in (place.study.folder / "report" / "differences.tex").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("over", "others"), [("pairs", "pairs"), ("pairs_and_raters", "pairs or raters")])
+def test_a_close_verdict_could_change_with_others_of_what_is_a_sample(
+    over: str, others: str, variant: Callable[..., Study]
+) -> None:
+    study = variant(acceptance={"interval": over})
+    generate_once(study)
+    rate(study)
+    verdict = accept(study).verdicts[0]
+    close = verdict.result.model_copy(update={"probabilities": (Chance(probability=0.91),)})
+    found = doubts(study, [verdict.model_copy(update={"result": close, "decision": "accepted"})])
+    assert [line for line in found if line.startswith(f"other {others} could easily")]
 
 
 @pytest.mark.parametrize(("alpha", "ac2", "said"), [(0.19, 0.4, True), (0.2, 0.9, False), (0.1, 0.39, False)])
