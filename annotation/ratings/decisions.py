@@ -218,7 +218,7 @@ def review_text(
     ratings = of_sample[stays(of_sample)]
     simulated = " (simulated ratings)" if ratings["simulated"].any() else ""
     rows = [[named(sign.rater_id, names), sign.rule, sign.evidence] for sign in signs]
-    low = low_pairs(ratings, records.rubric.quality)
+    low = low_pairs(counting_ratings(of_sample, study.raters.per_pair), records.rubric.quality)
     pairs = [
         [row["pair_id"][:12], row["transformation"], row["question"], f"{row['mean']:.2f}", str(row["n"])]
         for row in low.head(SHOWN).to_dict(orient="records")

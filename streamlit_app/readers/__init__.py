@@ -219,7 +219,7 @@ class StudyReader(PageReader):
             counting, wanted = (int(progress[name].sum()) for name in ("counting", "wanted"))
             facts["Answers that count"] = f"{counting:,} of {wanted:,}"
         if len(status.raters):
-            facts["Raters"] = f"{len(status.raters):,}"
+            facts["Raters"] = f"{int((~status.raters['excluded'].astype(bool)).sum()):,}"
         if pace and pace.open:
             facts["Answers an hour"] = f"{pace.an_hour:.1f}"
             facts["Expected end"] = f"{pace.ends:%Y-%m-%d %H:%M} UTC" if pace.ends else UNDEFINED

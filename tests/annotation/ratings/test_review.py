@@ -57,7 +57,11 @@ def test_a_rater_who_clicks_through_is_shown_excluded_and_let_in_again(generated
     assert len(ratings) == before  # nothing is deleted
     assert len(counting_ratings(ratings, per_pair=3)) == before * 2 // 3
     assert {sign.rater_id for sign in Evidence(generated).signs} == {"a"}  # the decision does not hide why
-    assert "fails controls" in reviewed(generated)
+    text = reviewed(generated)
+    assert "fails controls" in text
+    to_read = text[text.index("to read, with a mean") : text.index("Decisions")].splitlines()
+    numbers = {line.split()[-1] for line in to_read if line.split()[-1:] and line.split()[-1].isdigit()}
+    assert numbers == {"2"}  # the means are of the ratings that count
 
     decide(generated, "a", exclude=False, reason="has explained it")
     assert len(counting_ratings(CampaignRecords(generated).ratings, per_pair=3)) == before
