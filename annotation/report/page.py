@@ -32,6 +32,7 @@ from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import amendment_lines, fixed_text
 from annotation.verdicts.rules import late_lines, unchecked
+from annotation.verdicts.systems import best_first
 from annotation.verdicts.tables import (
     CARDS,
     SIMULATED,
@@ -162,7 +163,7 @@ def write_report(study: Study, at: datetime | None = None) -> Path:
     title = f"What people decided: study {study.name}"
     status = read_status(evidence, material.read_at, material.verdicts)
     sentences = headline(status, material.verdicts, material.side_by_side, material.preferred, reported=True)
-    shown = cards(material.verdicts, material.rubric, study.called)
+    shown = cards(best_first(material.verdicts, material.side_by_side), material.rubric, study.called)
     figures = _figures(material, drawn) if drawn else dict[str, list[Figure]]()
     short = Section("In short", [*sentences, *shown, *legend_of(shown), *figures.pop(MEANS, ())])
     warning = " ".join([*([SIMULATED] if material.simulated else []), *late_lines(material.verdicts)])

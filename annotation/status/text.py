@@ -254,7 +254,7 @@ def headline(
     *,
     reported: bool = False,
 ) -> tuple[str, ...]:
-    """Three sentences about verdicts that hold, after one on systems that were compared, if there are any.
+    """Three sentences about verdicts that hold, after those on systems that were compared, if there are any.
 
     `reported` is for the report itself, which need not be written next.
     """
@@ -264,9 +264,8 @@ def headline(
 
 
 def better(compared: SideBySide, preferred: SideBySide) -> list[str]:
-    """Return a sentence on which system is better, and how surely; none where no systems were compared."""
-    clauses = "; ".join([*answers(compared), *preferences.answers(preferred)])
-    return [f"{clauses}."] if clauses else []
+    """Return a sentence for each question on which system is better, and how surely; none where none was compared."""
+    return [f"{clause}." for clause in (*answers(compared), *preferences.answers(preferred))]
 
 
 def in_short(answer: str, doubts: Sequence[str], step: NextStep) -> tuple[str, ...]:
@@ -360,7 +359,7 @@ def show_status(
         if watch is not None:
             sys.stdout.flush()
             sys.stdout.buffer.write(b"\x1b[H\x1b[2J")  # clears the terminal; printed text steers none
-        print("\n\n".join([*map(fitted, [*answer, facts]), f"Next: {following}"]), flush=True)
+        print("\n\n".join([*map(fitted, filter(None, [" ".join(answer), facts])), f"Next: {following}"]), flush=True)
         if watch is None:
             return
         time.sleep(watch[0] if watch else 30)

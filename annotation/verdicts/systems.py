@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from annotation.questions.label import MultiLabelQuestion, SingleLabelQuestion
-from annotation.records import BlockLook, TakenLook
+from annotation.records import BlockLook, TakenLook, Verdict
 from annotation.statistics.shared_blocks import Couple, DifferenceLook, SharedBlocks
 from annotation.statistics.summaries import Design
 from annotation.statistics.systems import DIFFERENCES, SHARES, SYSTEMS, SideBySide, compared_by
@@ -270,6 +270,20 @@ def original_of(pair: Pair, judging: Subject) -> str:
         return f"{pair.language}: {pair.original}"
     context = [field.text for field in fields_of(pair) if field.name in judging.beside]
     return "\n".join([f"{pair.language}: ", *context]) if context else ""
+
+
+def best_first(verdicts: Sequence[Verdict], done: SideBySide) -> list[Verdict]:
+    """Return verdicts by language, the best system first as the answer has it; unchanged where none are compared."""
+    if done.systems.empty:
+        return list(verdicts)
+    systems = done.systems[["language", "system"]].astype(str).itertuples(index=False, name=None)
+    place = {system: number for number, system in reversed(list(enumerate(systems)))}
+
+    def key(verdict: Verdict) -> tuple[str, int]:
+        everywhere = place.get(("", verdict.transformation), len(place))
+        return verdict.language, place.get((verdict.language, verdict.transformation), everywhere)
+
+    return sorted(verdicts, key=key)
 
 
 def answers(done: SideBySide) -> Iterator[str]:

@@ -441,24 +441,42 @@ def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
 
 
 def cards(verdicts: Sequence[Verdict], rubric: Rubric, called: ItemNames) -> list[Card]:
-    """Return a card for each verdict, with its means on their scales; none if there are too many to look at."""
+    """Return a card for each verdict, with its means, and shares that decide, on their scales; none if too many."""
     return [
         Card(
             scoped(verdict.transformation, verdict.language, verdict.task_type),
             verdict.decision,
             f", P {chance(verdict.probability)}, {count(verdict.n_pairs, called.item)}",
-            [_on_scale(row, rubric.scale_of(row["question"])) for row in means_frame([verdict]).to_dict("records")],
+            [
+                *(
+                    _on_scale(row, rubric.scale_of(row["question"]))
+                    for row in means_frame([verdict]).to_dict("records")
+                ),
+                *(_on_scale(row, (0, 1)) for row in _shares(verdict)),
+            ],
             "; ".join(in_own_words(verdict.reasons, called)),
         )
         for verdict in (verdicts if len(verdicts) <= CARDS else ())
     ]
 
 
+def _shares(verdict: Verdict) -> Iterator[dict[Hashable, Any]]:
+    """Yield the shares of labels that have rules as rows like those of `means_frame`."""
+    summaries = {summary.question: summary for summary in verdict.questions}
+    for rule in verdict.result.rules:
+        if rule.label:
+            share = summaries[rule.question].judged(rule.label)
+            yield {
+                "question": f"share of {rule.label} in {rule.question}",
+                **{"mean": share.value, "low": share.low, "high": share.high, "threshold": rule.limit},
+            }
+
+
 def legend_of(some: Sequence[Card]) -> list[str]:
     """Return what the lines of cards are; nothing if no card has any."""
     means = [mean for card in some for mean in card.means]
     limits = "; the dashes are the limit of its rule" if any(mean.limit is not None for mean in means) else ""
-    line = "Each line is a question's scale, from its lowest point; the dot is the mean, with its 95% interval"
+    line = "Each line is a scale, from its lowest point; the dot is the mean or share, with its 95% interval"
     return [f"{line}{limits}."] if means else []
 
 

@@ -13,6 +13,7 @@ from annotation.campaign.rubric import load_rubric
 from annotation.status.next_step import next_step
 from annotation.status.text import headline
 from annotation.verdicts.doubts import doubts_text
+from annotation.verdicts.systems import best_first
 from annotation.verdicts.tables import cards, legend_of
 from plumbline.exhibits.page import part_html
 from plumbline.exhibits.table import Exhibit, in_prose
@@ -30,7 +31,7 @@ def draw(reader: StudyReader) -> None:
     sections(
         partial(_short, reader),
         lambda: room.append(st.container()),
-        *(partial(part, reader) for part in (side_by_side, _verdicts, _doubts, _next, _progress, _rules)),
+        *(partial(part, reader) for part in (_doubts, side_by_side, _verdicts, _next, _progress, _rules)),
         partial(_scores, reader, room),  # last: their libraries take longer than the rest of the page
         not_yet=False,  # the table of stages names missing records
     )
@@ -68,7 +69,8 @@ def _verdicts(reader: StudyReader) -> None:
     heading("Verdicts")
     if changes:
         complain(changes, title="The verdicts are no longer valid")
-    if shown := cards(verdicts, load_rubric(reader.study), reader.study.called):
+    ordered = best_first(verdicts, reader.side_by_side()[0]) if verdicts else ()
+    if shown := cards(ordered, load_rubric(reader.study), reader.study.called):
         st.html(part_html(shown))
         st.caption("".join(legend_of(shown)))
     link("verdicts", "All verdicts, with their intervals and reasons")

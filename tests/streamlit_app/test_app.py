@@ -47,7 +47,7 @@ HOSTILE = (
 )
 HARM = ("<script", "<img", "[link]", "$x", ":smile:", "HYPERLINK")
 SECTIONS = {
-    "answer": ["Verdicts", "What is doubtful", "Next", "Progress", "Rules and looks at results"],
+    "answer": ["What is doubtful", "Verdicts", "Next", "Progress", "Rules and looks at results"],
     "drift": ["Lexical/Stylistic", "Length", "Language", "Correlations", "In full"],
     "verdicts": [
         "Decisions",

@@ -155,7 +155,7 @@ def test_of_more_verdicts_than_anybody_looks_at_there_are_figures_and_no_cards(
         monkeypatch.setattr(f"annotation.{module}.CARDS", 7)
     page = Reader(write_report(study))
     assert page.tags.count("svg") == 2 * 2 and "the dashed line is the threshold" in page.words
-    assert "Each line is a question's scale" not in page.words
+    assert "Each line is a scale" not in page.words
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -12,14 +12,24 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
+from annotation.campaign.rubric import Rubric
 from annotation.questions.label import MultiLabelQuestion, SingleLabelQuestion
 from annotation.statistics.summaries import Design
 from annotation.statistics.systems import SideBySide, side_by_side
-from annotation.verdicts.systems import answers, compared, differences_exhibit, other_labels, systems_exhibit
+from annotation.verdicts.systems import (
+    answers,
+    best_first,
+    compared,
+    differences_exhibit,
+    other_labels,
+    systems_exhibit,
+)
+from annotation.verdicts.tables import cards
+from annotation.verdicts.verdicts import verdicts
 from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.subject import ItemNames, PairSubject
-from tests.annotation.judgements import pair
+from tests.annotation.judgements import START, pair
 from tests.scale import scaled
 
 PAIRS = [
@@ -252,3 +262,18 @@ def test_of_equal_systems_any_label_is_told_apart_in_5_percent_at_most() -> None
         for _ in range(runs)
     ]
     assert np.mean(false) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
+
+
+def test_cards_come_by_language_with_the_best_first_and_show_the_share_that_rejects() -> None:
+    found = compared(ratings(), PAIRS, Design(("quality",)), PairSubject())
+    rule = AcceptanceSpec.model_validate({"rules": [{"question": "tone", "label": "polite", "at_least": 0.5}]})
+    rows = labelled(np.random.default_rng(3), {"theirs": (0.3, 0.4, 0.3), "ours": (0.8, 0.1, 0.1)}, 60)
+    design = Design(("tone",), rule=rule, extra=TONE.extra)
+    rows = rows.assign(value=math.nan, submitted_at=START, simulated=False, comment="", seconds=9.0)
+    judged = verdicts(outputs(60, ("ours", "theirs")), rows, design, 1)
+    (first, second) = sorted(judged, key=lambda verdict: verdict.transformation, reverse=True)
+    one_each = [verdict.model_copy(update={"language": code}) for code in ("en", "de") for verdict in (first, second)]
+    order = [(verdict.language, verdict.transformation) for verdict in best_first(one_each, found)]
+    assert order == [("de", "ours"), ("de", "theirs"), ("en", "ours"), ("en", "theirs")]
+    (mean,) = cards([first], Rubric.model_construct(), ItemNames("system", "pair"))[0].means
+    assert first.decision == "rejected" and mean.limit == 50 and mean.at is not None and mean.at < 50
