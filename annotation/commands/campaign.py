@@ -36,7 +36,7 @@ from annotation.preview import FILE as PREVIEW
 from annotation.preview import write_preview
 from annotation.questions.wordings import addressed_lines
 from annotation.ratings.answers import answers_line
-from annotation.ratings.decisions import decide, review_text, waiting_text, withdraw
+from annotation.ratings.decisions import decide, review_text, withdraw
 from annotation.records import NO_REASON, Decision
 from annotation.rounds import put_out, take_in
 from annotation.sampling.candidates import flagged_supply
@@ -46,12 +46,13 @@ from annotation.sampling.sample import draw_sample, extend_sample, sample_settin
 from annotation.server import Home, has_database
 from annotation.status.next_step import NextStep, next_step
 from annotation.status.status import read_status, unreviewed, with_server
-from annotation.status.text import headline
+from annotation.status.text import fitted, headline
 from annotation.verdicts.acceptance import accept, answers_lines
 from annotation.verdicts.conclusion import known_verdicts
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.held import waiting_text
 from annotation.verdicts.preferences import choices_exhibit, preferences_exhibit
 from annotation.verdicts.preregistration import asked_rubric, rubric_to_ask
 from annotation.verdicts.systems import differences_exhibit, systems_exhibit
@@ -403,7 +404,7 @@ def show_signs(evidence: Evidence, names: Mapping[str, str], *, needed: bool = T
     evidence.need(RATINGS)
     waiting = [verdict for verdict in known_verdicts(evidence) if verdict.review.to_look_at]
     text = review_text(evidence, evidence.signs, evidence.unlooked, names)
-    print(f"{waiting_text(waiting, names)}{text}")
+    print(f"{fitted(waiting_text(waiting, names))}{text}")
     waited_for = [rater for verdict in waiting for rater in verdict.review.to_look_at]
     raters = list(dict.fromkeys([*waited_for, *unreviewed(evidence.signs, evidence.decisions)]))
     if not raters:

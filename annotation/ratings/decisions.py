@@ -15,7 +15,7 @@ from annotation.campaign.names import named
 from annotation.campaign.records import AGAIN, DECISIONS, CampaignRecords
 from annotation.ratings.answers import write_ratings
 from annotation.ratings.signs import of_questions
-from annotation.records import Decision, OfferedAgain, Sign, Verdict
+from annotation.records import Decision, OfferedAgain, Sign
 from plumbline.cli import columns
 from plumbline.errors import StudyError, nearest
 from plumbline.identity import identity
@@ -260,20 +260,3 @@ def review_text(
             *([] if not withdrawals else ["Pairs", columns(["pair", "decision", "when", "reason"], withdrawals)]),
         ]
     )
-
-
-def waiting_text(verdicts: Sequence[Verdict], names: Mapping[str, str]) -> str:
-    """Return which verdicts wait for a look at which raters, and why; empty where none does."""
-    rows = [
-        [
-            verdict.transformation,
-            f"{verdict.language} {verdict.task_type}".strip(),
-            ", ".join(named(rater, names) for rater in verdict.review.to_look_at),
-            verdict.reasons[0],
-        ]
-        for verdict in verdicts
-    ]
-    if not rows:
-        return ""
-    title = "Verdicts of the last `accept` that wait until these raters are excluded or kept"
-    return f"{title}\n\n{columns(['transformation', 'language', 'raters', 'why'], rows)}\n\n"

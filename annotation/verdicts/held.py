@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from annotation.campaign.counting import counting_ratings, coverage_of
+from annotation.campaign.names import named
 from annotation.questions.summary import MeanOfAnswers
 from annotation.ratings.decisions import answers_hash
 from annotation.ratings.signs import controls_by_kind
@@ -211,3 +212,14 @@ def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> It
         f"review raters before {count(len(waiting), 'verdict')} can be decided ({', '.join(names[:_NAMED])}{unnamed}):"
         f" {next(iter(reasons))}{more}; `{command('review')}` shows them, and how to keep or to exclude each"
     )
+
+
+def waiting_text(verdicts: Sequence[Verdict], names: Mapping[str, str]) -> str:
+    """Return which of these verdicts wait for a look at which raters, with each reason; empty where none does."""
+    lines = []
+    for verdict in verdicts:
+        reasons = "; ".join(reason.removeprefix(LOOK) for reason in verdict.reasons if reason.startswith(LOOK))
+        raters = ", ".join(named(rater, names) for rater in verdict.review.to_look_at)
+        lines.append(f"- {scoped(verdict.transformation, verdict.language, verdict.task_type)}, {raters}: {reasons}")
+    title = "Verdicts of the last `accept` that wait until these raters are excluded or kept"
+    return "\n".join([title, "", *lines, "", ""]) if lines else ""

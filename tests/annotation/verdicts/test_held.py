@@ -19,6 +19,7 @@ from annotation.verdicts.acceptance import accept
 from annotation.verdicts.conclusion import refuse_unlooked
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import Checks, reasons_to_look
+from annotation.verdicts.tables import scoped
 from plumbline.errors import DataError
 from plumbline.statistics.agreement import Answers
 from plumbline.study import Study
@@ -66,6 +67,7 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated:
     read = here("review", *options(generated))
     assert "Verdicts of the last `accept` that wait until these raters are excluded or kept" in read.stdout
     assert "To decide, " in read.stdout
+    assert all(f"- {scoped(one.transformation, one.language)}, a, b, c, d: " in read.stdout for one in found)
     (step,) = [line for line in read.stdout.splitlines() if line.startswith("Next: ")]
     assert "--keep a " in step and "--exclude" not in step  # what is pasted decides against nobody
     done = here("review", *options(generated), "--keep", "a", "b", "c", "d", "--reason", "watched them work")
