@@ -534,7 +534,8 @@ def export_ratings(
         words: Also write answers and comments in raters' own words, which may contain names.
     """
     study = options.load()
-    folder = export(study, form=form, licence=licence, words=words)
+    with stage(study, "export", [study.folder / file for file in _REPORTED]):
+        folder = export(study, form=form, licence=licence, words=words)
     codebook = {"csv": "codebook.md", "xlsx": "its sheet `codebook`", "datasets": "README.md"}[form]
     print(f"{study.name}: ratings -> {folder}; {codebook} describes the tables")
     return options

@@ -334,11 +334,19 @@ def _last(status: Status) -> Iterator[NextStep]:
         yield NextStep(status.command("sheet"), "documents the evaluation: HEDS, ARR's checklist, a datasheet")
     rehearsed = REHEARSED in ledgers(status.study.scratch / LEDGER)
     forget = status.command(REHEARSED.words("close --forget"))
-    if status.pages[DASHBOARD].state != "done":
+    if status.pages[DASHBOARD].state != "done" and status.writes != DASHBOARD:
         end = "" if rehearsed else f"; {_nothing(status)}"
         yield NextStep(status.command(DASHBOARD), f"shows everything in a browser, until Ctrl-C{end}")
     if rehearsed:
         yield NextStep(forget, f"takes the rehearsal out of the study; then, {_go_live(status)}")
+    if _exports(status):
+        yield NextStep(status.command("export"), _nothing(status))
+
+
+def _exports(status: Status) -> bool:
+    """Return whether the present ratings could be exported and were not."""
+    refused = "export" in status.study.judging.refusals
+    return bool(status.sources) and not refused and status.pages["export"].state != "done"
 
 
 def _missing(status: Status) -> int:
@@ -362,7 +370,7 @@ def _nothing(status: Status) -> str:
         folder = study.folder / "report"
         latex = " and LaTeX" if any(folder.glob("*.tex")) else ""
         words.append(f"read {folder / 'index.html'}, with its tables as CSV{latex} beside it")
-    if status.sources and "export" not in study.judging.refusals:
+    if _exports(status):
         words.append("share the ratings by `plumbline export`")
     return "; ".join(words)
 

@@ -361,6 +361,7 @@ def pages_of(study: Study, manifest: Mapping[str, Any]) -> dict[str, Stage]:
         "scores-report": ("evaluation report", "report_evaluation/index.html"),
         "sheet": ("sheet", "sheet"),
         DASHBOARD: (DASHBOARD, "manifest.json"),
+        "export": ("export", "export"),
     }
     stages = {name: noted.stage(name, study.folder / file, stage) for name, (stage, file) in files.items()}
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from html import escape
 
@@ -88,7 +89,7 @@ def _doubts(reader: StudyReader) -> None:
 
 
 def _next(reader: StudyReader) -> None:
-    step = next_step(reader.status())
+    step = next_step(replace(reader.status(), writes="dashboard"))  # which is open
     heading("Next")
     if step.command:
         st.code(step.command, language=None, wrap_lines=True)
