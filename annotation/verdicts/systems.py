@@ -277,11 +277,11 @@ def best_first(verdicts: Sequence[Verdict], done: SideBySide) -> list[Verdict]:
     if done.systems.empty:
         return list(verdicts)
     systems = done.systems[["language", "system"]].astype(str).itertuples(index=False, name=None)
-    place = {system: number for number, system in reversed(list(enumerate(systems)))}
+    position = {system: number for number, system in reversed(list(enumerate(systems)))}
 
     def key(verdict: Verdict) -> tuple[str, int]:
-        everywhere = place.get(("", verdict.transformation), len(place))
-        return verdict.language, place.get((verdict.language, verdict.transformation), everywhere)
+        everywhere = position.get(("", verdict.transformation), len(position))
+        return verdict.language, position.get((verdict.language, verdict.transformation), everywhere)
 
     return sorted(verdicts, key=key)
 
