@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 from cyclopts import Group, Parameter
 from cyclopts.validators import LimitedChoice
@@ -204,18 +204,22 @@ def campaign_name(records: CampaignRecords, options: CrowdOptions) -> CampaignNa
         return named
     if len(here) != 1:
         refuse_lost_campaign(records, mode)
-        platforms = " and ".join(campaign.platform for campaign in here)
-        has = f"has campaigns on {platforms}" if here else f"has no {mode} campaign yet"
-        if begun and mode == "sandbox" and not here:
-            begun_mode = begun[0].mode
-            raise StudyError(
-                f"{study.name} {has}, but a {begun_mode} one; add --{begun_mode} to use it, or --platform to rehearse"
-            )
-        begin = "" if begun else f"; `{REHEARSED.command(study, 'plan')}` begins a rehearsal, without people or money"
-        open_now = [platform for platform in platforms_with(mode) if platform != "mturk"]  # which has closed
-        choice = " or --platform ".join([campaign.platform for campaign in here] or open_now)
-        raise StudyError(f"{study.name} {has}; name the platform: --platform {choice}{begin}")
+        _refuse_unnamed(study, mode, [campaign.platform for campaign in here], begun)
     return here[0]
+
+
+def _refuse_unnamed(study: Study, mode: Mode, platforms: Sequence[str], begun: Sequence[CampaignName]) -> NoReturn:
+    """Raise StudyError: the options name no platform, and none or several have a campaign in this mode."""
+    has = f"has campaigns on {' and '.join(platforms)}" if platforms else f"has no {mode} campaign yet"
+    if begun and mode == "sandbox" and not platforms:
+        begun_mode = begun[0].mode
+        raise StudyError(
+            f"{study.name} {has}, but a {begun_mode} one; add --{begun_mode} to use it, or --platform to rehearse"
+        )
+    begin = "" if begun else f"; `{REHEARSED.command(study, 'plan')}` begins a rehearsal, without people or money"
+    open_now = [platform for platform in platforms_with(mode) if platform != "mturk"]  # which has closed
+    choice = " or --platform ".join(platforms or open_now)
+    raise StudyError(f"{study.name} {has}; name the platform: --platform {choice}{begin}")
 
 
 def show_plan(*, options: CrowdOptions, pilot: _Number = 0) -> StudyOptions:
