@@ -280,13 +280,16 @@ def seconds_of(answers: Sequence[Answer], pages: Mapping[str, str]) -> list[floa
 def refuse_mixing(study: Study, ratings: pd.DataFrame) -> None:
     """Raise DataError if simulated ratings would stand beside those of people, or a rehearsal's beside any.
 
-    On the study's own server they may: whoever tries its pages answers beside its simulated raters.
+    Those of the study's own server may: whoever tries its pages answers beside its simulated raters, and what people
+    were paid for is always collected.
     """
     sources = ratings[["source", "simulated"]].drop_duplicates().sort_values(["source", "simulated"])
     names = set(sources["source"])
-    if names == {ARGILLA} or (sources["simulated"].nunique() < 2 and (REHEARSAL not in names or len(names) < 2)):
+    made_up = set(sources.loc[sources["simulated"].astype(bool), "source"])
+    may_mix = made_up <= {ARGILLA} or sources["simulated"].nunique() < 2
+    if may_mix and (REHEARSAL not in names or len(names) < 2):
         return
-    listed = ", ".join(f"{name} ({'simulated' if made_up else 'people'})" for name, made_up in sources.to_numpy())
+    listed = ", ".join(f"{name} ({'simulated' if simulated else 'people'})" for name, simulated in sources.to_numpy())
     first = "collect the simulated ones under another study name"
     if REHEARSAL in names:
         forget = REHEARSED.command(study, "close --forget")

@@ -27,6 +27,7 @@ FILES = (
 TWICE = {
     "accept": {"verdicts.json", "pair_means.parquet", "pairs.parquet", "controls.parquet"},
     "status": {"verdicts.json", "hteb.yaml"},
+    "export": {"rules.json"},  # once as what the export rests on
     "preview": {"hteb.yaml"},
 }
 _opened: list[str] = []

@@ -341,15 +341,14 @@ function start(task, store) {
   };
   // A rank for each label; equal ones may share theirs. Digits rank one label after the other.
   const ranking = (group, question, key, changed) => {
-    const {points} = question, ranks = points.map((_, place) => place + 1), long = ranks.length > MOST_RANKS;
-    const required = {"aria-required": String(question.required)};
+    const {points} = question, ranks = points.map((_, place) => place + 1);
     make(group, "p", {class: "hint"}, word("ranking"));
     const rows = points.map(([value, words], place) => {
-      const id = `r-${key}-${place}`, line = make(group, "div", {class: "rank", role: long ? "group" : "radiogroup",
-        "aria-labelledby": id, ...(long ? {} : required)});
+      const id = `r-${key}-${place}`, line = make(group, "div", {class: "rank", role: "radiogroup", "aria-labelledby": id});
       make(line, "span", {id, dir: "auto"}, words || value);
-      if (long) {
-        const list = make(line, "select", {"aria-labelledby": id, ...required});
+      if (ranks.length > MOST_RANKS) {
+        line.setAttribute("role", "group");
+        const list = make(line, "select", {"aria-labelledby": id});
         for (const rank of ["", ...ranks]) make(list, "option", {value: rank}, rank || "–");
         return {line, rank: () => Number(list.value), set: rank => { list.value = rank || ""; }};
       }
