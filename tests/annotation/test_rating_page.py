@@ -131,7 +131,7 @@ def test_queues_that_are_called_alike_have_the_studies_names_or_what_was_asked(
     expect(rows).to_have_text([re.compile(r"\(crowded\)$"), re.compile(rf"\({study.name}\)$")])
 
     def as_one_study(route: Route) -> None:
-        answer = route.fetch()
+        answer = route.fetch(max_retries=3)
         listed = answer.json()
         for number, item in enumerate(listed["items"]):
             item["metadata"]["rate"].update(study="one", asked=f"Request {number}")
@@ -154,7 +154,7 @@ def test_an_answer_on_its_way_while_the_page_is_loaded_anew_counts_once(
             route.continue_()
             return
         held.append(route)
-        route.fetch()  # it arrives, and its reply does not
+        route.fetch(max_retries=3)  # it arrives, and its reply does not
 
     page.route(re.compile("/records/.*/responses$"), hold)
     rate(page, 4, 5)
@@ -190,7 +190,7 @@ def test_what_a_lost_reply_and_a_lost_network_leave(
             route.continue_()
             return
         lost.append(route.request.url)
-        route.fetch()  # it arrives, and its reply does not
+        route.fetch(max_retries=3)  # it arrives, and its reply does not
         route.abort()
 
     page.route(re.compile("/records/.*/responses$"), lose)
@@ -223,7 +223,7 @@ def test_an_answer_that_is_refused_after_a_lost_reply_is_not_sent_for_ever(
         if len(sent) > 1:
             route.continue_(post_data=sent[-1].replace(":4}", ":9}"))
             return
-        route.fetch()
+        route.fetch(max_retries=3)
         route.abort()
 
     page.route(re.compile("/responses(/[^/]*)?$"), lose)
@@ -370,7 +370,7 @@ def test_outputs_of_an_original_stand_together_and_nothing_tells_their_systems(
     chosen = dict[tuple[str, str, str], tuple[int, int, str]]()  # by rater and texts: two answers, and the place
 
     def keep(route: Route) -> None:
-        reply = route.fetch()
+        reply = route.fetch(max_retries=3)
         read.extend([route.request.url, reply.text()])
         route.fulfill(response=reply)
 
@@ -502,7 +502,7 @@ def test_a_link_signs_its_rater_in_and_binds_the_first_browser(
     assert findings(mine) == []
 
     def lose(route: Route) -> None:
-        route.fetch()  # the server binds the browser, and the reply does not arrive
+        route.fetch(max_retries=3)  # the server binds the browser, and the reply does not arrive
         route.abort()
 
     mine.route(f"**{LINK}", lose, times=1)
