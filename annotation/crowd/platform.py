@@ -30,7 +30,7 @@ from annotation.ratings.answers import Answer
 from annotation.sampling.queues import Queue, queues_of
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import ServiceError, StudyError
-from plumbline.records import Pair
+from plumbline.records import SOURCES, Pair
 from plumbline.study import Study
 from plumbline.study.crowd import CrowdSpec, PlatformName
 
@@ -134,9 +134,19 @@ class Platform(ABC):
     def open(cls, opening: Opening) -> Self:
         """Connect to the platform."""
 
-    @classmethod  # noqa: B027
+    @classmethod
     def refuse(cls, records: CampaignRecords) -> None:
-        """Raise StudyError for a study that this platform must not work on, whatever its settings."""
+        """Raise StudyError for a study that this platform must not work on, whatever its settings.
+
+        Beside simulated ratings from a file nothing could be collected that workers are paid for.
+        """
+        ratings = records.all_ratings
+        made_up = ratings.loc[ratings["simulated"].astype(bool), "source"]
+        if files := sorted({*made_up} - {*SOURCES}):
+            raise StudyError(
+                f"{records.study.name} has simulated ratings from {files[0]}, beside which workers' answers cannot be"
+                " collected; ask workers under another study name"
+            )
 
     @classmethod
     def fee(cls, cents: int, places: int, crowd: CrowdSpec) -> int:

@@ -121,6 +121,7 @@ class MadeUpCrowd(AccountPlatform):
     @classmethod
     def refuse(cls, records: CampaignRecords) -> None:
         """Raise StudyError for a study that was offered to people, or has their ratings."""
+        super().refuse(records)
         people = ~records.all_ratings["simulated"].astype(bool)
         if offered_to_raters(records) or people.any():
             raise StudyError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
@@ -23,6 +24,7 @@ from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.pay import dollars
+from annotation.crowd.platform import platform_class
 from annotation.crowd.rehearsal import MadeUpCrowd, worker_of
 from annotation.crowd.summary import read_summaries
 from annotation.csv_answers import collect_csv
@@ -292,6 +294,8 @@ def test_exported_ratings_of_a_rehearsal_are_refused_in_a_study_of_people_and_th
             with pytest.raises(DataError, match="under another study name"):
                 take("second.csv", *raters)
         assert CampaignRecords(study).all_ratings.equals(before) and before["simulated"].nunique() == 1
+        with contextlib.nullcontext() if first == ["ada"] else pytest.raises(StudyError, match="another study name"):
+            platform_class("link").refuse(CampaignRecords(study))  # before workers are paid for answers
         keep(CampaignRecords(study), "first.csv", {}, replace=True)
     take("first.csv", "ada", "bob", "cleo", "dan")
     per_pair = study.raters.per_pair
