@@ -134,12 +134,15 @@ def _width(values: Floats, scale: Sequence[float], interval: str) -> float:
     """Return the mean width of campaigns' intervals: of all t intervals, corrected by the first campaigns' own."""
     low, high = _t_interval(values, scale, interval)
     exact = [MeanOfAnswers(Answers.of_table(table, scale), interval).estimate() for table in values[:_WIDTHS]]
-    return _corrected(np.nan_to_num(high - low), [estimate.high - estimate.low for estimate in exact])
+    return _corrected(high - low, [estimate.high - estimate.low for estimate in exact])
 
 
 def _corrected(quick: Floats, exact: Sequence[float]) -> float:
-    """Return the mean of quick numbers, corrected by the first campaigns' own, which take long."""
-    return float(quick.mean() + np.mean(exact - quick[: len(exact)]))
+    """Return the mean of quick numbers, corrected by the first campaigns' own, which take long.
+
+    Campaigns without an interval are left out; NaN if no campaign has one.
+    """
+    return float(pd.Series(quick).mean() + pd.Series(exact - quick[: len(exact)]).mean())
 
 
 def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[float], never: Outlook) -> Outlook:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 #: Where annotators begin on this server, and what links with a token open.
-WORK, LINK = "/work", "/work/link"
+WORK = "/work"
+LINK = f"{WORK}/link"
 #: The page's English words; other languages are in `annotation/crowd/words`.
 WORDS = {
     "no_script": "This task needs JavaScript. Please switch it on, or return the task.",
