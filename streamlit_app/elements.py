@@ -74,13 +74,16 @@ def link(page: str, label: str, **address: str) -> None:
 def complain(line: str, *, not_yet: bool = False, title: str = "This cannot be shown") -> None:
     """Show an error's line in a box, and below it each command that it names, to copy.
 
-    `title` is the title of the box; `not_yet` is for records that no stage has written yet.
+    `title` is the title of the box; `not_yet` is for records that no stage has written yet: their command may need
+    others before it, so the first page's next step is linked instead.
     """
     with st.container(border=True):
         if not_yet:
             st.markdown(":material/hourglass_empty: **Not available yet**")
-        else:
-            st.markdown(f":material/error: **{title}**")
+            st.text(quoted(line.partition("; run `")[0]))
+            link("answer", "What to do next")
+            return
+        st.markdown(f":material/error: **{title}**")
         st.text(quoted(line))
         for command in _COMMAND.findall(line):
             st.code(command, language=None, wrap_lines=True)
