@@ -151,8 +151,9 @@ def write_report(study: Study, at: datetime | None = None) -> Path:
     evidence = Evidence(study)
     material = read_material(evidence, at)
     tables, drawn = all_tables(material), dict[str, pd.DataFrame]()
+    ordered = best_first(material.verdicts, material.side_by_side)
     if material.questions:
-        drawn = {SHARES: shares_frame(material), MEANS: means_frame(material.verdicts)}
+        drawn = {SHARES: shares_frame(material), MEANS: means_frame(ordered)}
     folder = study.folder / FOLDER
     frames = {table.name: table.frame for table in tables.values()} | drawn
     files = {f"{name}.csv": csv_bytes(frame) for name, frame in frames.items()}
@@ -163,7 +164,7 @@ def write_report(study: Study, at: datetime | None = None) -> Path:
     title = f"What people decided: study {study.name}"
     status = read_status(evidence, material.read_at, material.verdicts)
     sentences = headline(status, material.verdicts, material.side_by_side, material.preferred, reported=True)
-    shown = cards(best_first(material.verdicts, material.side_by_side), material.rubric, study.called)
+    shown = cards(ordered, material.rubric, study.called)
     figures = _figures(material, drawn) if drawn else dict[str, list[Figure]]()
     short = Section("In short", [*sentences, *shown, *legend_of(shown), *figures.pop(MEANS, ())])
     warning = " ".join([*([SIMULATED] if material.simulated else []), *late_lines(material.verdicts)])

@@ -13,6 +13,7 @@ from annotation.records import P_IS, Verdict
 from annotation.report import exhibits
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.verdicts.rules import unchecked
+from annotation.verdicts.systems import best_first
 from annotation.verdicts.tables import means_frame
 from streamlit_app.elements import (
     DECISIONS,
@@ -85,7 +86,7 @@ def _rule(verdict: Verdict) -> str:
 
 def _means(reader: CampaignReader, scale: Sequence[float], question: str) -> None:
     """Draw the question's means, and below them how often each point of its scale was given."""
-    frames = means_frame(reader.verdicts()), reader.shares()
+    frames = means_frame(best_first(reader.verdicts(), reader.side_by_side()[0])), reader.shares()
     means, shares = (frame[frame["question"] == question] for frame in frames)
     heading("Means against the threshold")
     text = f"Mean {question} of each verdict with its 95% interval; the dashed line is the threshold."
