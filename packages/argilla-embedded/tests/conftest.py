@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,16 +14,18 @@ settings.register_profile("argilla-embedded", deadline=None, suppress_health_che
 settings.load_profile("argilla-embedded")
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
-    """Servers that run until the end of a module, by their options."""
-    with contextlib.ExitStack() as stack:
-        servers: dict[tuple[str, ...], Server] = {}
+#: All that Argilla itself does not do.
+ASKED = ("--hand-out", "--private", "--hardened", "--address", "https://argilla.example.org")
 
-        def serve(*options: str) -> Server:
-            if options not in servers:
-                home = tmp_path_factory.mktemp("server") / "home"
-                servers[options] = stack.enter_context(serving(home, *options))
-            return servers[options]
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[bool], Server]]:
+    """Two servers that run until the end: Argilla as it is, and with all that it does not do."""
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def serve(asked: bool) -> Server:
+            home = tmp_path_factory.mktemp("server") / "home"
+            return stack.enter_context(serving(home, *(ASKED if asked else ())))
 
         yield serve

@@ -11,12 +11,13 @@ import json
 import os
 import re
 import signal
-import subprocess
+import ssl
 import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
 from typing import Any
 
 import httpx
@@ -24,6 +25,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1]
 STOP_SECONDS = 60
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading certificates takes longer than a request
 
 
 def interpreter() -> str:
@@ -39,10 +41,14 @@ def interpreter() -> str:
 class Server:
     """A server that answers."""
 
-    process: subprocess.Popen[str]
-    url: str
+    process: Popen[str]
+    client: httpx.Client
     lines: list[str]  #: what it said at its start
     home: Path
+
+    @property
+    def url(self) -> str:
+        return str(self.client.base_url).rstrip("/")
 
     @property
     def owner(self) -> dict[str, str]:
@@ -51,8 +57,7 @@ class Server:
     def call(self, method: str, path: str, body: Any = None, key: str = "", **more: Any) -> httpx.Response:
         """A call of the API, by the owner unless a key is given."""
         headers = {"X-Argilla-Api-Key": key or self.owner["api_key"]}
-        address = f"{self.url}/api/v1/{path}"
-        return httpx.request(method, address, json=body, headers=headers, trust_env=False, timeout=60.0, **more)
+        return self.client.request(method, f"/api/v1/{path}", json=body, headers=headers, **more)
 
     def done(self, method: str, path: str, body: Any = None, key: str = "", **more: Any) -> Any:
         """The JSON of a call that has to succeed."""
@@ -70,7 +75,8 @@ def command(home: Path, *options: str, program: str = "") -> tuple[list[str], di
     """What starts a server, and its environment; `program` is one that is installed, else it is these files."""
     variables = {"PATH": os.environ["PATH"]}
     if not program:
-        variables["PYTHONPATH"] = os.pathsep.join((str(PACKAGE), str(home.parent)))
+        folders = (PACKAGE, home.parent) if "--plugin" in options else (PACKAGE,)
+        variables["PYTHONPATH"] = os.pathsep.join(map(str, folders))
     words = [program] if program else [interpreter(), "-m", "argilla_embedded"]
     return [*words, "serve", "--home", str(home), "--port", "0", *options], variables
 
@@ -80,9 +86,7 @@ def serving(home: Path, *options: str, program: str = "") -> Iterator[Server]:
     """A server until the end of the block."""
     words, variables = command(home, *options, program=program)
     with (home.parent / f"{home.name}.log").open("a", encoding="utf-8") as log:
-        process = subprocess.Popen(
-            words, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True
-        )
+        process = Popen(words, env=variables, stdin=DEVNULL, stdout=PIPE, stderr=log, text=True)
     assert process.stdout is not None
     lines: list[str] = []
     for line in process.stdout:  # it ends with the process, and so does a server that does not start
@@ -93,10 +97,27 @@ def serving(home: Path, *options: str, program: str = "") -> Iterator[Server]:
     assert address, (home.parent / f"{home.name}.log").read_text(encoding="utf-8")[-2000:]
     rest = threading.Thread(target=process.stdout.read)  # a full pipe would stop the server
     rest.start()
+    fresh = httpx.Limits(max_keepalive_connections=0)
     try:
-        yield Server(process, address[1], lines, home)
+        with httpx.Client(base_url=address[1], trust_env=False, timeout=60.0, verify=NO_TLS, limits=fresh) as client:
+            yield Server(process, client, lines, home)
     finally:
         process.terminate()
         process.wait(STOP_SECONDS)
         rest.join()
         process.stdout.close()
+
+
+def ended(words: list[str], variables: dict[str, str]) -> tuple[int, str]:
+    """The status of a process, and what it said of errors."""
+    with Popen(words, env=variables, stdout=DEVNULL, stderr=PIPE, text=True) as process:
+        said = process.communicate(timeout=120)[1]
+    return process.returncode, said
+
+
+def refused(home: Path, *options: str, **more: str) -> tuple[int, str]:
+    """The status and the one line of a server that does not start; `more` are variables."""
+    words, variables = command(home, *options)
+    status, said = ended(words, variables | more)
+    assert said.count("\n") == 1, said
+    return status, said

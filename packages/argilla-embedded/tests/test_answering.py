@@ -57,28 +57,25 @@ BODIES: list[Any] = [
 ]  # fmt: skip
 
 
-def test_every_answer_is_stored_or_refused_as_argilla_does(served: Callable[..., Server]) -> None:
-    server = served("--private")
+def test_every_answer_is_stored_or_refused_as_argilla_does(served: Callable[[bool], Server]) -> None:
+    server = served(True)
     workspace = server.done("POST", "workspaces", {"name": "alike"})["id"]
-    ada = person(server, "ada", workspace)
-    ours = _answered(server, _dataset(server, workspace, "ours"), ada)
+    key = person(server, "alike", workspace)
+    ours = _answered(server, _dataset(server, workspace, "ours"), key)
     with _webhook(server):
-        theirs = _answered(server, _dataset(server, workspace, "theirs"), ada)
+        theirs = _answered(server, _dataset(server, workspace, "theirs"), key)
     assert ours == theirs
     stored = [row for _, _, row in ours if row is not None]
-    assert 30 < len(stored) < len(BODIES) - 30 and {row["status"] for row in stored} == {
-        "submitted",
-        "draft",
-        "discarded",
-    }
+    assert 30 < len(stored) < len(BODIES) - 30
+    assert {row["status"] for row in stored} == {"submitted", "draft", "discarded"}
 
 
-def test_who_may_not_answer_is_refused_as_argilla_does(served: Callable[..., Server]) -> None:
-    server = served("--private")
+def test_who_may_not_answer_is_refused_as_argilla_does(served: Callable[[bool], Server]) -> None:
+    server = served(True)
     inside, outside = (server.done("POST", "workspaces", {"name": name})["id"] for name in ("inside", "outside"))
     keys = {
-        "member": person(server, "hedy", inside), "stranger": person(server, "mary", outside),
-        "admin": person(server, "joan", outside, "admin"), "owner": "", "nobody": "unknown.key",
+        "member": person(server, "member", inside), "stranger": person(server, "stranger", outside),
+        "admin": person(server, "admin", outside, "admin"), "owner": "", "nobody": "unknown.key",
     }  # fmt: skip
     found: dict[str, list[Any]] = {}
     for handler, watching in (("ours", contextlib.nullcontext()), ("theirs", _webhook(server))):
@@ -98,9 +95,9 @@ def test_who_may_not_answer_is_refused_as_argilla_does(served: Callable[..., Ser
     [("UPDATE users SET role = 'annotator' WHERE username = ?", 403), ("DELETE FROM users WHERE username = ?", 401)],
 )
 def test_an_answer_is_refused_whose_sender_lost_the_right_while_it_waited_for_its_turn(
-    served: Callable[..., Server], change: str, status: int, *, watched: bool
+    served: Callable[[bool], Server], change: str, status: int, *, watched: bool
 ) -> None:
-    server, name = served("--private"), f"late-{status}-{watched}"
+    server, name = served(True), f"late-{status}-{watched}"
     inside, outside = (server.done("POST", "workspaces", {"name": f"{name}-{where}"})["id"] for where in ("in", "out"))
     key, (made, (record, *_)) = person(server, name, outside, "owner"), _dataset(server, inside, name)
     with _webhook(server) if watched else contextlib.nullcontext(), ThreadPoolExecutor(1) as pool:
@@ -116,8 +113,8 @@ def test_an_answer_is_refused_whose_sender_lost_the_right_while_it_waited_for_it
 
 
 @pytest.mark.parametrize("wanted", [1, 2])
-def test_a_record_is_complete_with_as_many_answers_as_it_wants(served: Callable[..., Server], wanted: int) -> None:
-    server = served("--private")
+def test_a_record_is_complete_with_as_many_answers_as_it_wants(served: Callable[[bool], Server], wanted: int) -> None:
+    server = served(True)
     workspace = server.done("POST", "workspaces", {"name": f"counted-{wanted}"})["id"]
     made, (record, *_) = _dataset(server, workspace, "counted", wanted)
     before = server.done("GET", f"datasets/{made}")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from servers import PACKAGE, Server, command, interpreter, serving
+from servers import PACKAGE, Server, ended, interpreter, refused, serving
 
 rg = pytest.importorskip("argilla")
-pytestmark = pytest.mark.timeout(900)  # servers start five times, on a busy machine
+pytestmark = pytest.mark.timeout(900)  # servers start four times, on a busy machine
 
 
 def move(source: Server, target: Server) -> str:
@@ -23,12 +23,11 @@ def move(source: Server, target: Server) -> str:
     (script,) = [block for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "FROM_URL" in block]
     both = {"FROM_URL": source.url, "FROM_KEY": source.owner["api_key"],
             "TO_URL": target.url, "TO_KEY": target.owner["api_key"]}  # fmt: skip
-    variables = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "NO_PROXY": "127.0.0.1", **both}
-    ended = subprocess.run(
-        [sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=False, timeout=240
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as printed:
+        for name, value in both.items():
+            patch.setenv(name, value)
+        exec(script, {})  # noqa: S102
+    return printed.getvalue()
 
 
 def build(server: Server) -> None:
@@ -110,7 +109,22 @@ def without_ids(part: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in part.items() if name not in drawn}
 
 
-def test_a_deployment_moves_over_and_back_by_the_sdk(tmp_path: Path) -> None:
+#: Takes the database one of Argilla's own steps back, as Alembic does it.
+BACK = """
+from argilla_embedded.imports import leave_out_the_unused
+leave_out_the_unused()
+import argilla_server, pathlib
+from alembic import command
+from alembic.config import Config
+config = Config()
+config.set_main_option("script_location", str(pathlib.Path(argilla_server.__file__).with_name("alembic")))
+command.downgrade(config, "-1")
+"""
+
+
+def test_a_deployment_moves_over_and_back_by_the_sdk_and_with_a_database_that_is_migrated_where_that_is_asked_for(
+    tmp_path: Path,
+) -> None:
     with serving(tmp_path / "here") as here, serving(tmp_path / "there") as there:
         build(here)
         before = told(here)
@@ -125,36 +139,14 @@ def test_a_deployment_moves_over_and_back_by_the_sdk(tmp_path: Path) -> None:
         here.done("DELETE", f"datasets/{dataset['id']}")
         move(there, here)
         assert told(here) == before
-
-
-#: Takes the database one of Argilla's own steps back, as Alembic does it.
-BACK = """
-import argilla_server, os, pathlib, sys
-os.environ["ARGILLA_HOME_PATH"] = sys.argv[1]
-from alembic import command
-from alembic.config import Config
-config = Config()
-config.set_main_option("script_location", str(pathlib.Path(argilla_server.__file__).with_name("alembic")))
-command.downgrade(config, "-1")
-"""
-
-
-def test_a_deployment_moves_with_its_database_which_is_migrated_where_that_is_asked_for_and_not_before(
-    tmp_path: Path,
-) -> None:
-    with serving(tmp_path / "here") as here:
-        build(here)
-        before = told(here)
         keys = {user["username"]: user["api_key"] for user in here.done("GET", "users")["items"]}
-    home = tmp_path / "there"
+    home = tmp_path / "migrated"
     home.mkdir(mode=0o700)
     shutil.copyfile(tmp_path / "here" / "argilla.db", home / "argilla.db")
     variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGE), "ARGILLA_HOME_PATH": str(home)}
-    back = f"from argilla_embedded.imports import leave_out_the_unused; leave_out_the_unused()\n{BACK}"
-    subprocess.run([interpreter(), "-c", back, str(home)], env=variables, check=True, capture_output=True)
-    words, variables = command(home)
-    ended = subprocess.run(words, env=variables, capture_output=True, text=True, check=False, timeout=120)
-    assert ended.returncode == 4 and "back it up, then start once with --migrate" in ended.stderr
-    with serving(home, "--migrate") as there:
-        assert told(there) == before
-        assert there.done("GET", "me", key=keys["ada"])["username"] == "ada"
+    assert ended([interpreter(), "-c", BACK], variables)[0] == 0
+    status, words = refused(home)
+    assert status == 4 and "back it up, then start once with --migrate" in words
+    with serving(home, "--migrate") as migrated:
+        assert told(migrated) == before
+        assert migrated.done("GET", "me", key=keys["ada"])["username"] == "ada"

@@ -34,7 +34,7 @@ def test_a_plugin_adds_pages_routes_names_and_groups(tmp_path: Path) -> None:
     with serving(tmp_path / "home", "--plugin", "my_plugin:install") as server:
 
         def got(path: str, host: str = "localhost") -> httpx.Response:
-            return httpx.get(f"{server.url}{path}", headers={"Host": host}, trust_env=False)
+            return server.client.get(path, headers={"Host": host})
 
         assert got("/hello").text == "hello, False, True"
         assert got("/api/v1/also-here").json() == {"is": "here"}

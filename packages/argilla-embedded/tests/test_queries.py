@@ -1,10 +1,8 @@
-"""Words and text queries: what is read, what it matches, and that a plain interpreter says the same of any query."""
+"""Words and text queries: what is read, and what it matches."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
-import re
 import unicodedata
 from typing import Any
 
@@ -12,13 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argilla_embedded import query as grammar
 from argilla_embedded.evaluation import matches
 from argilla_embedded.index import Cache, Kept, Parts, distance, nothing
 from argilla_embedded.query import QueryTooLargeError, parse
 from argilla_embedded.text import ASCII_WORD, word_pattern, words
-
-Field = list[list[str]]  # its texts, each a list of words
 
 
 @pytest.mark.parametrize(
@@ -216,131 +211,6 @@ def test_edits_are_counted_as_by_the_definition(candidates: list[str], word: str
 def test_any_text_at_all_is_a_query(query: str) -> None:
     found = nothing().joined(["r"], [[(0, [query])]])
     assert set(matches(found, parse(query))) <= {"r"}
-    assert grammar.parse(query) == parse(query)
-
-
-class Plain:
-    """The grammar once more, read character by character and by recursion, to compare with."""
-
-    def __init__(self, query: str) -> None:
-        self.query = query
-
-    def read(self, index: int, end: int) -> Any:  # noqa: PLR0912  # as plain as can be
-        top: Any = None
-        operator, negate = None, False
-        while index < end:
-            char, branch = self.query[index], None
-            if char == "-":
-                negate, index = not negate, index + 1
-                continue
-            if char == "(":
-                close = self.find(index + 1, end, "(", ")")
-                if close is None:
-                    index += 1
-                elif close == index + 1:
-                    operator, index = None, close + 1
-                else:
-                    branch, index = self.read(index + 1, close), close + 1
-            elif char == '"':
-                close = self.find(index + 1, end, "", '"')
-                if close is None:
-                    index += 1
-                elif close == index + 1 and not (close + 1 < end and self.query[close + 1] == "~"):
-                    operator, index = None, close + 1
-                else:
-                    text, slop, index = self.plain(index + 1, close), 0, close
-                    if close + 1 < end and self.query[close + 1] == "~":
-                        index = close + 1
-                        if close + 2 < end:
-                            slop, index = self.number(close + 1, end)
-                    index += 1
-                    found = re.findall("[a-z0-9]+", text)
-                    branch = ("phrase", found, slop) if found else None
-            elif char in "+|":
-                operator = operator or (char if top else None)
-                index += 1
-            elif char in " )":
-                index += 1
-            else:
-                branch, index = self.term(index, end)
-            if branch is not None:
-                branch = ("not", branch) if negate else branch
-                top = branch if top is None else ("or" if operator == "|" else "and", top, branch)
-                operator = None
-            negate = False
-        return top
-
-    def find(self, index: int, end: int, opens: str, closes: str) -> int | None:
-        depth = 1
-        while index < end:
-            if self.query[index] == "\\":
-                index += 1
-            elif self.query[index] == opens:
-                depth += 1
-            elif self.query[index] == closes:
-                depth -= 1
-                if depth == 0:
-                    return index
-            index += 1
-        return None
-
-    def plain(self, index: int, end: int) -> str:
-        return re.sub(r"\\(.?)", r"\1", self.query[index:end])
-
-    def term(self, index: int, end: int) -> tuple[Any, int]:
-        start, last = index, ""
-        while index < end and self.query[index] not in '"|+() ' and not (self.query[index] == "~" and index > start):
-            last = self.query[index]
-            if last == "\\":
-                index, last = index + 1, ""
-            index += 1
-        index = min(index, end)
-        text = self.plain(start, index)
-        if index < end and self.query[index] == "~" and text:
-            edits, index = self.number(index, end)
-            if edits:
-                return ("fuzzy", text, min(edits, 2)), index
-        elif last == "*" and len(text) > 1:
-            return ("prefix", text[:-1]), index
-        found = re.findall("[a-z0-9]+", text)
-        return (("words", found) if found else None), index
-
-    def number(self, index: int, end: int) -> tuple[int, int]:
-        start = index = index + 1
-        while index < end and self.query[index] not in '"|+() ':
-            index += 2 if self.query[index] == "\\" else 1
-        index = min(index, end)
-        written = self.query[start:index]
-        return (int(written) if written.isdecimal() else 0) if written else 2, index
-
-
-def plain_match(tree: Any, record: list[Field]) -> bool:  # noqa: PLR0911
-    """Whether a record, as fields of texts of words, matches what `Plain` has read."""
-    kind, *parts = tree
-    if kind in ("and", "or"):
-        return (all if kind == "and" else any)(plain_match(part, record) for part in parts)
-    if kind == "not":
-        return not plain_match(parts[0], record)
-    if kind == "phrase":
-        return any(plain_phrase(text, *parts) for field in record for text in field)
-    fields = [[word for text in field for word in text] for field in record]
-    if kind == "words":
-        return any(set(parts[0]) <= set(field) for field in fields)
-    if kind == "prefix":
-        return any(word.startswith(parts[0]) for field in fields for word in field)
-    if kind == "fuzzy":
-        return any(plain_distance(word, parts[0]) <= parts[1] for field in fields for word in field)
-    return True
-
-
-def plain_phrase(text: list[str], phrase: list[str], slop: int) -> bool:
-    """Any choice of different places for the words whose shifts lie within `slop`."""
-    places = [[i for i, word in enumerate(text) if word == wanted] for wanted in phrase]
-    for choice in itertools.product(*places):
-        shifts = [place - i for i, place in enumerate(choice)]
-        if len(set(choice)) == len(choice) and max(shifts) - min(shifts) <= slop:
-            return True
-    return False
 
 
 def plain_distance(one: str, other: str) -> int:

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import signal
 import stat
-import subprocess
 from pathlib import Path
 
-import httpx
-from servers import STOP_SECONDS, command, serving
-
-
-def refused(home: Path, *options: str, **more: str) -> tuple[int, str]:
-    """The status and the one line of a server that does not start; `more` are variables."""
-    words, variables = command(home, *options)
-    ended = subprocess.run(words, env=variables | more, capture_output=True, text=True, check=False, timeout=120)
-    assert ended.stderr.count("\n") == 1, ended.stderr
-    return ended.returncode, ended.stderr
+from servers import STOP_SECONDS, refused, serving
 
 
 def test_a_home_is_made_once_and_its_password_shown_once(tmp_path: Path) -> None:
@@ -25,13 +15,11 @@ def test_a_home_is_made_once_and_its_password_shown_once(tmp_path: Path) -> None
         owner = server.owner
         assert owner["password"] in server.lines[1] and "shown this once" in server.lines[1]
         form = {"username": owner["username"], "password": owner["password"]}
-        token = httpx.post(f"{server.url}/api/v1/token", data=form, trust_env=False, timeout=60.0).json()[
-            "access_token"
-        ]
-        bearer = {"Authorization": f"Bearer {token}"}
-        me = httpx.get(f"{server.url}/api/v1/me", headers=bearer, trust_env=False)
+        signed_in = server.client.post("/api/v1/token", data=form)
+        bearer = {"Authorization": f"Bearer {signed_in.json()['access_token']}"}
+        me = server.client.get("/api/v1/me", headers=bearer)
         assert me.json()["role"] == "owner"
-        assert "<title>Argilla</title>" in httpx.get(f"{server.url}/sign-in", trust_env=False).text
+        assert "<title>Argilla</title>" in server.client.get("/sign-in").text
         status, words = refused(home)
         assert status == 3 and "another server runs on this folder" in words
         for file in ("credentials.json", "secret", "argilla.db"):
@@ -39,7 +27,7 @@ def test_a_home_is_made_once_and_its_password_shown_once(tmp_path: Path) -> None
         assert server.stop() in (0, 130)
     with serving(home) as server:
         assert owner["password"] not in "".join(server.lines)
-        again = httpx.get(f"{server.url}/api/v1/me", headers=bearer, trust_env=False)
+        again = server.client.get("/api/v1/me", headers=bearer)
         assert again.status_code == 200  # a restart signs nobody out
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(STOP_SECONDS) in (0, 130)

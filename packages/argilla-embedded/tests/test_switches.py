@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import httpx
 import pytest
 from queue_site import answer, dataset, person, queue
 from servers import Server
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_records_are_handed_out_only_where_that_is_asked_for(served: Callable[..., Server], asked: bool) -> None:
-    server = served("--hand-out", "--private") if asked else served()
+def test_records_are_handed_out_only_where_that_is_asked_for(served: Callable[[bool], Server], asked: bool) -> None:
+    server = served(asked)
     workspace = server.done("POST", "workspaces", {"name": "handing"})["id"]
     ada, grace = (person(server, name, workspace) for name in ("ada", "grace"))
     made, records = dataset(server, workspace)
@@ -30,8 +29,8 @@ def test_records_are_handed_out_only_where_that_is_asked_for(served: Callable[..
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_annotators_see_others_progress_unless_it_is_private(served: Callable[..., Server], asked: bool) -> None:
-    server = served("--hand-out", "--private") if asked else served()
+def test_annotators_see_others_progress_unless_it_is_private(served: Callable[[bool], Server], asked: bool) -> None:
+    server = served(asked)
     workspace = server.done("POST", "workspaces", {"name": "progress"})["id"]
     hedy, mary = (person(server, name, workspace) for name in ("hedy", "mary"))
     made, records = dataset(server, workspace, wanted=2)
@@ -47,27 +46,20 @@ def test_annotators_see_others_progress_unless_it_is_private(served: Callable[..
     assert sum(len(item["record"]["responses"] or []) for item in shown) == 1
 
 
-def test_argilla_is_as_it_is_without_hardening(served: Callable[..., Server]) -> None:
-    plain, hard = served(), served("--hardened")
+def test_argilla_is_as_it_is_without_hardening_and_an_address(served: Callable[[bool], Server]) -> None:
+    plain, hard = served(False), served(True)
     body = {"username": "weak", "first_name": "W", "password": "12345678"}
     assert plain.call("POST", "users", body).status_code == 201
     assert hard.call("POST", "users", body).status_code == 422
-    browser = httpx.Client(trust_env=False, timeout=60)  # a busy machine takes seconds to describe all routes
     for server, status, framed in ((plain, 200, None), (hard, 404, "DENY")):
-        described = browser.get(f"{server.url}/api/v1/openapi.json")
-        assert described.status_code == status
-        page = browser.get(f"{server.url}/sign-in")
+        assert server.client.get("/api/v1/openapi.json").status_code == status
+        page = server.client.get("/sign-in")
         assert page.headers.get("x-frame-options") == framed
         assert ("content-security-policy" in page.headers) == (framed is not None)
-        assert ("search_engine" in browser.get(f"{server.url}/api/v1/status").text) == (framed is None)
-    large = browser.post(f"{plain.url}/api/v1/me/responses/bulk", content=b" " * 2**20)
+        assert ("search_engine" in server.client.get("/api/v1/status").text) == (framed is None)
+    large = plain.client.post("/api/v1/me/responses/bulk", content=b" " * 2**20)
     assert large.status_code in (401, 422)  # read to its end, and then refused, as this or that fastapi does
-    refused = browser.post(f"{hard.url}/api/v1/me/responses/bulk", content=b" " * 2**20)
+    refused = hard.client.post("/api/v1/me/responses/bulk", content=b" " * 2**20)
     assert refused.json()["detail"] == "sign in to send a request of this size"
-
-
-def test_a_server_with_an_address_answers_under_no_other_name(served: Callable[..., Server]) -> None:
-    server = served("--address", "https://argilla.example.org")
     for host, status in (("argilla.example.org", 200), ("rebound.example", 421)):
-        answered = httpx.get(f"{server.url}/api/v1/version", headers={"Host": host}, trust_env=False)
-        assert answered.status_code == status
+        assert hard.client.get("/api/v1/version", headers={"Host": host}).status_code == status
