@@ -60,6 +60,10 @@ def chromium() -> Iterator[Browser]:
         yield shared
 
 
+#: Of each look of a question one, for axe-core, which takes longest.
+LOOKS = ("worded", "eleven", "slider", "multi", "listed", "text", "long ranking")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_is_answered_by_keys_alone(page: Page, kind: str) -> None:
     """Nothing is chosen before; axe-core finds nothing, wide and light, narrow and dark; nothing runs sideways."""
@@ -81,7 +85,7 @@ def test_each_kind_is_answered_by_keys_alone(page: Page, kind: str) -> None:
     for width, scheme in ((1280, "light"), (390, "dark")):
         page.set_viewport_size({"width": width, "height": 844})
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        assert findings(page) == []
+        assert kind not in LOOKS or findings(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") == width
     desk.press("Control+Enter")
     desk.turn(2)
@@ -91,7 +95,7 @@ def test_each_kind_is_answered_by_keys_alone(page: Page, kind: str) -> None:
 
 
 def test_a_slider_shows_nothing_until_it_is_touched(page: Page) -> None:
-    desk = Desk(page, [KINDS["slider"][0]], TEXTS)
+    desk = Desk(page, [KINDS["slider"][0], LABEL], TEXTS)
     desk.begin()
     slider = page.get_by_role("slider")
     expect(slider).to_have_class("untouched nowhere")
@@ -103,22 +107,15 @@ def test_a_slider_shows_nothing_until_it_is_touched(page: Page) -> None:
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)  # where it would stand by itself
     expect(slider).not_to_have_class("untouched")
     expect(slider).not_to_have_css("background-image", re.compile("conic-gradient"))
-    desk.press("Control+Enter")
-    assert desk.settle("i0") == {"q": 50}
-    expect(page.locator("#progress")).to_contain_text("Your work: 1 of 12 pairs done")
-    desk.press("5", "Backspace", "Enter")  # taken back: it is as before, and nothing of it is sent
-    expect(page.get_by_role("alert")).to_contain_text("please answer")
-    expect(slider).to_have_class("untouched nowhere")
-
-
-def test_keys_lead_on_from_a_slider_by_enter(page: Page) -> None:
-    desk = Desk(page, [KINDS["slider"][0], LABEL], TEXTS)
-    desk.begin()
-    desk.press("9", "ArrowUp", "Enter")
+    desk.press("Enter")  # by which keys lead on
     expect(page.get_by_role("radiogroup")).to_be_focused()
     expect(page.get_by_role("alert")).to_have_text("")
     desk.press("2", "Enter")
-    assert desk.settle("i0") == {"q": 91, "sound": "second"}
+    assert desk.settle("i0") == {"q": 50, "sound": "second"}
+    expect(page.locator("#progress")).to_contain_text("Your work: 1 of 12 pairs done")
+    desk.press("5", "Backspace", "Control+Enter")  # taken back: it is as before, and nothing of it is sent
+    expect(page.get_by_role("alert")).to_contain_text("please answer")
+    expect(slider).to_have_class("untouched nowhere")
 
 
 def test_keys_lead_from_question_to_question_and_to_the_next_pair(page: Page) -> None:
