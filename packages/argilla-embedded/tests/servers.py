@@ -17,7 +17,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, Popen
+from subprocess import DEVNULL, PIPE, CompletedProcess, Popen
 from typing import Any
 
 import httpx
@@ -108,16 +108,16 @@ def serving(home: Path, *options: str, program: str = "") -> Iterator[Server]:
         process.stdout.close()
 
 
-def ended(words: list[str], variables: dict[str, str]) -> tuple[int, str]:
-    """The status of a process, and what it said of errors."""
-    with Popen(words, env=variables, stdout=DEVNULL, stderr=PIPE, text=True) as process:
-        said = process.communicate(timeout=120)[1]
-    return process.returncode, said
+def ended(words: list[str], variables: dict[str, str]) -> CompletedProcess[str]:
+    """A process that ends by itself."""
+    with Popen(words, env=variables, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, text=True) as process:
+        out, err = process.communicate(timeout=120)
+    return CompletedProcess(words, process.returncode, out, err)
 
 
 def refused(home: Path, *options: str, **more: str) -> tuple[int, str]:
     """The status and the one line of a server that does not start; `more` are variables."""
     words, variables = command(home, *options)
-    status, said = ended(words, variables | more)
-    assert said.count("\n") == 1, said
-    return status, said
+    done = ended(words, variables | more)
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.returncode, done.stderr

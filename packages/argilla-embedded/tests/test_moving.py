@@ -144,7 +144,8 @@ def test_a_deployment_moves_over_and_back_by_the_sdk_and_with_a_database_that_is
     home.mkdir(mode=0o700)
     shutil.copyfile(tmp_path / "here" / "argilla.db", home / "argilla.db")
     variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGE), "ARGILLA_HOME_PATH": str(home)}
-    assert ended([interpreter(), "-c", BACK], variables)[0] == 0
+    done = ended([interpreter(), "-c", BACK], variables)
+    assert done.returncode == 0, done.stderr
     status, words = refused(home)
     assert status == 4 and "back it up, then start once with --migrate" in words
     with serving(home, "--migrate") as migrated:

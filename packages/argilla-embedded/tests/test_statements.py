@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
-from servers import PACKAGE, interpreter
+from servers import PACKAGE, ended, interpreter
 
 from argilla_embedded.arrivals import Arrivals
 
@@ -59,8 +58,8 @@ json.dump({
 def said(tmp_path_factory: pytest.TempPathFactory) -> Any:
     variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGE),
                  "ARGILLA_HOME_PATH": str(tmp_path_factory.mktemp("argilla"))}  # fmt: skip
-    done = subprocess.run([interpreter(), "-c", PROGRAM], env=variables, check=False, capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()
+    done = ended([interpreter(), "-c", PROGRAM], variables)
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
