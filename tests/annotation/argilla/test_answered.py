@@ -15,34 +15,24 @@ from annotation.campaign.records import CampaignData
 from annotation.status.status import Status, read_status, with_server
 from annotation.status.text import next_step, status_text
 from annotation.verdicts.evidence import Evidence
-from plumbline.__main__ import run
 from plumbline.manifest import stage
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater, small
-
-
-def published_study(argilla: Argilla, variant: Make, name: str) -> Study:
-    study = small(variant, name, transformations=["paraphrasing"], raters={"per_pair": 2})
-    asked: dict[str, int] = {}
-    with stage(study, "publish", [study.folder / "pairs.parquet"], settings=asked):
-        asked["annotators"] = publish(study, argilla).admission.people
-    return study
+from tests.commands import here
 
 
 def looked_at(study: Study, home: server.Home) -> Status:
     return with_server(read_status(Evidence(study), datetime.now(UTC)), CampaignData.read(study), home)
 
 
-def home_of(argilla: Argilla) -> server.Home:
-    assert argilla.connection is not None and argilla.connection.home is not None
-    return argilla.connection.home
-
-
 def test_answers_on_the_running_server_are_counted(
-    argilla: Argilla, variant: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    argilla: Argilla, home: server.Home, variant: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ada, bob = rater(argilla, "ada-now"), rater(argilla, "bob-now")
-    study, home = published_study(argilla, variant, "now"), home_of(argilla)
+    study = small(variant, "now", transformations=["paraphrasing"], raters={"per_pair": 2})
+    asked: dict[str, int] = {}
+    with stage(study, "publish", [study.folder / "pairs.parquet"], settings=asked):
+        asked["annotators"] = publish(study, argilla).admission.people
     records = pending(argilla, ada, dataset(study, argilla))
     for record in records:
         answer(argilla, ada, record, "submitted", quality=4, fluency=5)
@@ -65,9 +55,8 @@ def test_answers_on_the_running_server_are_counted(
     assert f"The server at {argilla.url} has 5 submitted answers from 2 accounts; 0 are collected" in text
     assert "5 answers on the server that are not collected yet" in str(next_step(status))
 
-    place = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home.path)]
-    assert run(["status", *place]) == 0
-    assert "has 5 submitted answers from 2 accounts" in capsys.readouterr().out
+    place = ("--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home.path))
+    assert "has 5 submitted answers from 2 accounts" in here("status", *place).stdout
 
     collect(study, argilla)
     after = looked_at(study, home)

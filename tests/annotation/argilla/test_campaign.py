@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -34,12 +34,9 @@ Make = Callable[..., Study]
 
 
 def test_nothing_of_judges_reaches_raters(argilla: Argilla, variant: Make, tmp_path: Path) -> None:
-    oracle = {
-        "name": "oracle",
-        "engine": {"kind": "recorded", "model": "seer", "path": str(tmp_path / "oracle.jsonl")},
-        "score": "text",
-    }
-    study = small(variant, "unseen", judges=[oracle], transformations=["paraphrasing"])
+    engine = {"kind": "recorded", "model": "seer", "path": str(tmp_path / "oracle.jsonl")}
+    judges = [{"name": "oracle", "engine": engine, "score": "text"}]
+    study = small(variant, "unseen", judges=judges, transformations=["paraphrasing"])
     lines = [
         {"original": pair.original, "transformed": pair.transformed, "answers": {"quality": "2", "fluency": "1"}}
         for pair in draw_judged(study, keep=False)
@@ -66,9 +63,8 @@ def test_an_extended_sample_reaches_the_same_datasets_and_touches_no_answer(argi
     publish(study, argilla)
     (first, *_) = pending(argilla, user, dataset(study, argilla))
     answer(argilla, user, first, "submitted", quality=4, fluency=5)
-    grown = variant(
-        name="wider", transformations=["paraphrasing"], raters={"per_pair": 3}, sample={"pairs": 7, **ALONE}
-    )
+    sample = {"pairs": 7, **ALONE}
+    grown = variant(name="wider", transformations=["paraphrasing"], raters={"per_pair": 3}, sample=sample)
     extend_sample(grown, "more")
     assert publish(grown, argilla).new == {"wider-paraphrasing-EN": 3}
     assert len(pending(argilla, user, dataset(grown, argilla))) == 6
@@ -95,11 +91,8 @@ def test_publishing_that_was_cut_off_goes_on(argilla: Argilla, variant: Make, mo
 def test_translations_have_a_dataset_for_each_pair_of_languages(argilla: Argilla, variant: Make) -> None:
     study = small(variant, "shared", transformations=["translation", "cross_translation"])
     pairs = CampaignRecords(study).pairs
-    languages = {pair.output_language for pair in pairs}
-    assert {pair.transformation for pair in pairs} == {"translation", "cross_translation"} and len(languages) > 1
-    expected = {f"shared-translation-EN-{code.upper()}": 0 for code in languages}
-    for pair in pairs:
-        expected[f"shared-translation-EN-{pair.output_language.upper()}"] += 1
+    expected = Counter(f"shared-translation-EN-{pair.output_language.upper()}" for pair in pairs)
+    assert {pair.transformation for pair in pairs} == {"translation", "cross_translation"} and len(expected) > 1
     assert publish(study, argilla).new == expected
 
 
@@ -126,50 +119,37 @@ def test_nothing_that_an_annotator_can_ask_for_tells_a_control_from_a_pair(argil
             "responses": [], "suggestions": [], "vectors": {}, "dataset_id": dataset_id,
         }  # fmt: skip
     assert sorted(came, key=came.__getitem__) != sorted(came)  # nor does the time follow ids that could be computed
-    assert {record["external_id"] for record in rater_records(argilla, user, dataset_id)} == {None}
+    search = f"/me/datasets/{dataset_id}/records/search"
+    found = argilla.request("POST", search, api_key=user.api_key, json={}, params={"limit": 100})["items"]
+    assert {item["record"]["external_id"] for item in found} == {None}
     external_id = {"entity": "record", "property": "external_id"}
-    for search in (
+    for asked_for in (
         {"filters": {"type": "and", "and": [{"type": "terms", "scope": external_id, "values": [next(iter(shown))]}]}},
         {"sort": [{"scope": external_id, "order": "asc"}]},
     ):
         with pytest.raises(ServiceError, match="annotators can neither filter nor sort records by external_id"):
-            argilla.request("POST", f"/me/datasets/{dataset_id}/records/search", api_key=user.api_key, json=search)
+            argilla.request("POST", search, api_key=user.api_key, json=asked_for)
     visible = argilla.request("GET", f"/me/datasets/{dataset_id}/metadata-properties", api_key=user.api_key)["items"]
     assert {one["name"] for one in visible} == {"language", "output_language"}
 
 
-def rater_records(argilla: Argilla, user: server.User, dataset_id: str) -> list[dict[str, Any]]:
-    """A search's records as the rater's own client gets them."""
-    path = f"/me/datasets/{dataset_id}/records/search"
-    found = argilla.request("POST", path, api_key=user.api_key, json={}, params={"limit": 100})
-    return [item["record"] for item in found["items"]]
-
-
 def test_a_third_of_each_raters_queue_lies_between_a_pair_and_its_repeat(argilla: Argilla, variant: Make) -> None:
+    """And each rater has an order of their own, which stays."""
     users = [rater(argilla, f"apart-{number}") for number in range(8)]
-    study = published_study(
-        argilla, variant, "thirds", transformations=["paraphrasing"], sample={"pairs": 8, "batch": 4, "repeats": 1}
-    )
-    first_of = {pair.pair_id: pair.repeats for pair in CampaignRecords(study).controls if pair.repeats}
-    assert len(first_of) == 2
-    for user in users:
-        order = [record["external_id"] for record in pending(argilla, user, dataset(study, argilla))]
-        places = [(order.index(again), order.index(first)) for again, first in first_of.items()]
-        assert min(abs(again - first) - 1 for again, first in places) >= len(order) / 3
-
-
-def test_each_rater_has_an_order_of_their_own_that_stays(argilla: Argilla, variant: Make) -> None:
-    users = [rater(argilla, name) for name in ("grace", "ada", "bob")]
-    study = published_study(argilla, variant, "orders", transformations=["paraphrasing"], sample={"pairs": 20})
-    dataset_id = dataset(study, argilla)
+    sample = {"pairs": 8, "batch": 4, "repeats": 1}
+    study = published_study(argilla, variant, "thirds", transformations=["paraphrasing"], sample=sample)
+    place = dataset(study, argilla)
 
     def order(user: server.User) -> tuple[str, ...]:
-        return tuple(record["external_id"] for record in pending(argilla, user, dataset_id))
+        return tuple(record["external_id"] for record in pending(argilla, user, place))
 
+    first_of = {pair.pair_id: pair.repeats for pair in CampaignRecords(study).controls if pair.repeats}
     orders = [order(user) for user in users]
-    assert len(set(orders)) == 3 and len({frozenset(one) for one in orders}) == 1
-    first = pending(argilla, users[0], dataset_id)[0]
-    answer(argilla, users[0], first, "submitted", quality=3, fluency=3)
+    assert len(first_of) == 2 and len(set(orders)) == 8 and len({frozenset(one) for one in orders}) == 1
+    for own in orders:
+        places = [(own.index(again), own.index(first)) for again, first in first_of.items()]
+        assert min(abs(again - first) - 1 for again, first in places) >= len(own) / 3
+    answer(argilla, users[0], pending(argilla, users[0], place)[0], "submitted", quality=3, fluency=3)
     assert order(users[0]) == orders[0][1:]
     assert order(users[1]) == orders[1]  # others' answers change nothing
 
@@ -204,10 +184,11 @@ def test_a_simulated_answer_is_a_pure_function_near_the_truth(demo: Study) -> No
     rubric = load_rubric(demo)
     strict = demo.raters.simulated[0]
     truth = {"quality": 4, "fluency": 5}
-    answers = [simulated_answer(demo.raters.simulation_seed, strict, f"pair{i}", truth, rubric) for i in range(400)]
-    assert answers == [
-        simulated_answer(demo.raters.simulation_seed, strict, f"pair{i}", truth, rubric) for i in range(400)
-    ]
+    answers, again = (
+        [simulated_answer(demo.raters.simulation_seed, strict, f"pair{i}", truth, rubric) for i in range(400)]
+        for _ in range(2)
+    )
+    assert answers == again
     quality = [given["quality"] for given in answers]
     # 4 - 0.3 with noise 0.5: the mean of 400 is within 0.1 of 3.7 (its standard error is 0.5/20 = 0.025)
     assert sum(quality) / 400 == pytest.approx(3.7, abs=0.1)
@@ -254,11 +235,7 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
     dataset_id = dataset(study, argilla)
     words = reworded(study, rubric_name, word=" (mended)")
     (line,) = publish(words, argilla).lines()
-    assert line.startswith("corrected in unanswered datasets: the wording of the question 'quality': ")
-    assert (
-        "meaning? (1 = another " in line and "meaning? (mended) (1 = another " in line and "; the guidelines: " in line
-    )
-    assert line.endswith("(corrected-paraphrasing-EN)")
+    assert "meaning? (1 = another " in line and "meaning? (mended) (1 = another " in line
     assert not publish(words, argilla).lines()
     assert dataset(study, argilla) == dataset_id
     assert "(mended) (1 = another meaning" in asked(argilla, dataset_id)[0]
@@ -269,14 +246,9 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
 
     record = pending(argilla, user, dataset(study, argilla))[0]
     answer(argilla, user, record, "submitted", quality=7, fluency=5)
-    with pytest.raises(
-        StudyError, match=r"asks .*1, 2, 3, 4, 5, 6, 7.* raters have answered; give the new study another"
-    ):
+    with pytest.raises(StudyError, match=r"asks .*1, 2, 3, 4, 5, 6, 7.* raters have answered"):
         publish(study, argilla)
-    with pytest.raises(
-        StudyError,
-        match=r"shows other words than the rubric .* \(the wording of the question 'quality': .*!.*have answered",
-    ):
+    with pytest.raises(StudyError, match=r"shows other words than the rubric .*!.*have answered"):
         publish(reworded(study, rubric_name, scale=7, word="!"), argilla)
     assert len(CampaignRecords(study).rules) == 3
     assert collect(study, argilla)["value"].max() == 7  # they are read as they were asked

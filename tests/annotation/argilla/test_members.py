@@ -27,18 +27,14 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 def named(study: Study, people: Sequence[str], former: Sequence[str] = ()) -> Study:
     """The same study with other people."""
-    return study.model_copy(
-        update={"raters": study.raters.model_copy(update={"people": tuple(people), "former": tuple(former)})}
-    )
+    raters = study.raters.model_copy(update={"people": tuple(people), "former": tuple(former)})
+    return study.model_copy(update={"raters": raters})
 
 
 def inside(study: Study, argilla: Argilla) -> set[str]:
     """Who is in any of a study's workspaces."""
-    return {
-        user.username
-        for space, _ in workspaces_of(study.name, argilla).values()
-        for user in argilla.members(space).values()
-    }
+    spaces = [argilla.members(space).values() for space, _ in workspaces_of(study.name, argilla).values()]
+    return {user.username for members in spaces for user in members}
 
 
 def test_only_people_whom_a_study_names_are_let_in_and_counted(
