@@ -126,11 +126,11 @@ def term(scope: dict[str, Any], *values: Any) -> dict[str, Any]:
     return {"type": "terms", "scope": scope, "values": list(values)}
 
 
-def eventually(condition: Callable[[], bool]) -> bool:
+def eventually(condition: Callable[[], bool], pause: float = 0.05) -> bool:
     """Whether `condition` comes true in time; on a busy machine it takes a server process long to start."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.05)
+        time.sleep(pause)
     return True

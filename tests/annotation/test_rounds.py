@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.looks import WHY_UNBIASED
 from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study
+from tests import forks
+from tests.annotation.argilla_site import eventually
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater
 from tests.annotation.sampling.test_queues import RULE, by_blocks
 from tests.annotation.test_commands import environment
@@ -167,11 +170,8 @@ def patiently(act: Callable[[], Any]) -> Any:
 
 def test_a_serving_process_that_is_killed_offers_each_block_once(variant: Make, tmp_path: Path) -> None:
     """Killed with its server at some moment of the round that follows the answers, twice, and started again."""
-    study, home, draw = (
-        rated(variant, "killed", transformations=["paraphrasing"]),
-        server.Home(tmp_path / "home"),
-        random.Random(5),
-    )
+    study, home = rated(variant, "killed", transformations=["paraphrasing"]), server.Home(tmp_path / "home")
+    draw = random.Random(5)
     records = CampaignRecords(study)
     numbers = block_numbers(study, records.pairs, records.controls)
     words = ["serve", "--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home.path)]
@@ -179,9 +179,8 @@ def test_a_serving_process_that_is_killed_offers_each_block_once(variant: Make, 
     @contextlib.contextmanager
     def serving() -> Iterator[Callable[[], None]]:
         command = [sys.executable, "-u", "-m", "plumbline", *words, "--port", str(free_port())]
-        with subprocess.Popen(
-            command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
-        ) as process:
+        with forks.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True,
+                         start_new_session=True) as process:  # fmt: skip
             try:
                 assert process.stdout is not None
                 assert any(line.startswith("Ready") for line in process.stdout)
@@ -190,28 +189,23 @@ def test_a_serving_process_that_is_killed_offers_each_block_once(variant: Make, 
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
 
+    def offered(argilla: Argilla, wanted: set[str]) -> bool:
+        return set(on_server(study, argilla)) == wanted
+
     for block in range(2):
         with serving() as kill, connect(home) as argilla:
             if block == 0:
                 patiently(lambda: put_out(study, home, argilla))
             wanted = {pair_id for pair_id, number in numbers.items() if number <= block}
-            deadline = time.monotonic() + 240
-            while set(on_server(study, argilla)) != wanted:
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
+            assert eventually(partial(offered, argilla, wanted), 0.2)
             patiently(lambda: simulate(study, argilla))
             time.sleep(draw.uniform(0, 8))
             kill()
     with serving(), connect(home) as argilla:
-        deadline = time.monotonic() + 240
-        while len(CampaignRecords(study).block_looks) < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+        assert eventually(lambda: len(CampaignRecords(study).block_looks) == 2, 0.2)
         shown = on_server(study, argilla)
         assert patiently(lambda: simulate(study, argilla)) == 0
-    assert len(shown) == len(set(shown)) and set(shown) == {
-        pair_id for pair_id, number in numbers.items() if number < 2
-    }
+    assert sorted(shown) == sorted(pair_id for pair_id, number in numbers.items() if number < 2)
     looks = CampaignRecords(study).block_looks
     assert [(look.look, look.decision) for look in looks] == [(1, "undecided"), (2, "accepted")]
     (verdict,) = accept(study).verdicts
