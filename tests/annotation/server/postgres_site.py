@@ -62,18 +62,8 @@ def cluster(folder: Path, durable: bool = False) -> Iterator[str]:
     run("initdb", "--pgdata", str(data), "--username", USER, "--auth", "scram-sha-256", "--pwfile", str(secret),
         "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync")  # fmt: skip
     options = f"-c listen_addresses='' -c unix_socket_directories={place}{'' if durable else ' -c fsync=off'}"
-    run(
-        "pg_ctl",
-        "start",
-        "--wait",
-        "--silent",
-        "--pgdata",
-        str(data),
-        "--log",
-        str(place / "log"),
-        "--options",
-        options,
-    )
+    run("pg_ctl", "start", "--wait", "--silent", "--pgdata", str(data), "--log", str(place / "log"),
+        "--options", options)  # fmt: skip
     try:
         run("createdb", "--host", str(place), "--username", USER, DATABASE, PGPASSWORD=PASSWORD)
         yield f"postgresql+asyncpg://{USER}:{quote(PASSWORD, safe='')}@/{DATABASE}?host={place}"

@@ -28,7 +28,7 @@ import httpx
 import pytest
 
 from annotation.server import URL_VARIABLE, Connection, Home, User, credentials, database, running
-from tests.annotation.argilla_site import Api, Campaign, Site, eventually, response_status
+from tests.annotation.argilla_site import Api, Campaign, Site, eventually, response_status, term
 from tests.annotation.server.postgres_site import postgres_url  # noqa: F401  # a fixture
 from tests.scale import scaled
 
@@ -37,7 +37,9 @@ PROCESSES = 2  #: of the server on PostgreSQL
 STATUSES = ("submitted", "discarded", "draft")
 #: Half of the raters' actions submit, so half of the raters as the wanted number puts every count next to the edge.
 ACTIONS = ("submit", "submit", "submit", "upsert", "discard", "draft", "delete", "delete")
-RECORD_PENDING = [{"type": "terms", "scope": {"entity": "record", "property": "status"}, "values": ["pending"]}]
+PENDING = {
+    "filters": {"and": [*response_status("pending"), term({"entity": "record", "property": "status"}, "pending")]}
+}
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading certificates for each client takes longer than a round
 
 
@@ -104,9 +106,8 @@ class Arena:
     def client(self, connection: Connection, user: User) -> httpx.Client:
         """A client that keeps its connection open, as a browser does, until the server ends."""
         headers = {"X-Argilla-Api-Key": user.api_key}
-        made = httpx.Client(
-            base_url=f"{connection.url}/api/v1/", headers=headers, trust_env=False, timeout=60.0, verify=NO_TLS
-        )
+        url = f"{connection.url}/api/v1/"
+        made = httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=60.0, verify=NO_TLS)
         return self.stack.enter_context(made)
 
     def kill(self) -> None:
@@ -147,13 +148,21 @@ class Arena:
     def publish(self, name: str, records: int, enough: int) -> Campaign:
         """A dataset that every rater may answer; what raters remember of others is of no use any more."""
         campaign = self.site.publish(name, records, enough)
-        workspaces = {one["name"]: one["id"] for one in self.owner.get("me/workspaces").json()["items"]}
         for rater in self.raters:
-            path = f"workspaces/{workspaces[f'ws-{name}']}/users"
-            assert self.owner.post(path, json={"user_id": rater.id}).status_code == 201
+            assert self.owner.post(self.members(name), json={"user_id": rater.id}).status_code == 201
             rater.told.clear()
             rater.codes.clear()
         return campaign
+
+    def members(self, name: str) -> str:
+        """The path of a dataset's members."""
+        workspaces = {one["name"]: one["id"] for one in self.owner.get("me/workspaces").json()["items"]}
+        return f"workspaces/{workspaces[f'ws-{name}']}/users"
+
+    def passes(self, seconds: int) -> None:
+        """Make everything that was handed out so much older."""
+        with contextlib.closing(sqlite3.connect(self.home.path / "tmp" / "handed.db", isolation_level=None)) as handed:
+            handed.execute("UPDATE held SET at = at - ?", (seconds,))
 
     def at_once(self, work: Callable[[Rater], None]) -> None:
         """Every rater does `work` at the same time; the first failure is raised when all have ended."""
@@ -233,9 +242,8 @@ def check_told(arena: Arena, records: list[dict[str, Any]]) -> None:
     held = responses_by(records)
     assert held.keys() == told.keys()
     parts = ("id", "status", "values", "inserted_at", "updated_at")
-    assert [[held[key][part] for part in parts] for key in told] == [
-        [told[key][part] for part in parts] for key in told
-    ]
+    for key, one in told.items():
+        assert [held[key][part] for part in parts] == [one[part] for part in parts]
 
 
 @ON_BOTH
@@ -278,12 +286,11 @@ def test_a_killed_process_loses_nothing_and_no_pair_is_served_beyond_its_quota(a
     told: Counter[str] = Counter()  # acknowledged answers by record
     complete: dict[str, float] = {}  # when the last of them that it needs was acknowledged
     lock = threading.Lock()
-    pending = {"filters": {"and": [*response_status("pending"), *RECORD_PENDING]}}
 
     def answer(rater: Rater) -> bool:
         """Take the next pair and answer it; False at the end of the queue."""
         begun = time.monotonic()
-        found = rater.call("POST", f"me/datasets/{campaign.dataset}/records/search?limit=1", pending).json()["items"]
+        found = rater.call("POST", f"me/datasets/{campaign.dataset}/records/search?limit=1", PENDING).json()["items"]
         if not found:
             return False
         record = found[0]["record"]["id"]
@@ -316,9 +323,8 @@ def test_a_killed_process_loses_nothing_and_no_pair_is_served_beyond_its_quota(a
     assert eventually(lambda: {record["status"] for record in records_of(arena, campaign)} == {"completed"})
     records = records_of(arena, campaign)
     held = responses_by(records)
-    assert all(
-        held[record, rater.id]["id"] == one["id"] for rater in arena.raters for record, one in rater.told.items()
-    )
+    for rater in arena.raters:
+        assert all(held[record, rater.id]["id"] == one["id"] for record, one in rater.told.items())
     # What the kill cut off may be there without an acknowledgement: at most one answer of each rater.
     assert len(held) - told.total() <= len(arena.raters)
     assert {len(record["responses"]) for record in records} == {enough}
@@ -330,9 +336,8 @@ def test_no_pair_is_in_more_hands_than_it_wants_answers(arena: Arena) -> None:
     """Nor while one of the raters is taken out with ten pairs on the screen, which go to others, and let in again."""
     enough, size = 2, scaled(15, 100)
     campaign = arena.publish("hands", records=size, enough=enough)
-    pending = {"filters": {"and": [*response_status("pending"), *RECORD_PENDING]}}
     leaver = arena.raters[0]
-    (workspace,) = [one["id"] for one in arena.owner.get("me/workspaces").json()["items"] if one["name"] == "ws-hands"]
+    members = arena.members("hands")
     at_end = time.monotonic() + 300  # well before pairs return by themselves
 
     def progress(rater: Rater) -> tuple[int, int, int]:
@@ -341,7 +346,7 @@ def test_no_pair_is_in_more_hands_than_it_wants_answers(arena: Arena) -> None:
 
     def queue(rater: Rater, offset: int) -> list[str]:
         path = f"me/datasets/{campaign.dataset}/records/search?limit=10&offset={offset}"
-        return [one["record"]["id"] for one in rater.call("POST", path, pending).json()["items"]]
+        return [one["record"]["id"] for one in rater.call("POST", path, PENDING).json()["items"]]
 
     def work(rater: Rater) -> None:
         """As Argilla's page: ten pairs at a time, and more when five are left, until all is answered."""
@@ -359,12 +364,12 @@ def test_no_pair_is_in_more_hands_than_it_wants_answers(arena: Arena) -> None:
             if rater is leaver and len(rater.told) == 2:
                 break
         if rater is leaver:
-            assert arena.owner.delete(f"workspaces/{workspace}/users/{rater.id}").status_code == 200
+            assert arena.owner.delete(f"{members}/{rater.id}").status_code == 200
             assert rater.client.get(f"me/datasets/{campaign.dataset}/metrics").status_code == 403
 
     assert len(queue(leaver, 0)) == 10
     arena.at_once(work)
-    assert arena.owner.post(f"workspaces/{workspace}/users", json={"user_id": leaver.id}).status_code == 201
+    assert arena.owner.post(members, json={"user_id": leaver.id}).status_code == 201
     assert not queue(leaver, 0) and progress(leaver) == (size, size, 0)
     records = records_of(arena, campaign)
     check_told(arena, records)
@@ -377,10 +382,9 @@ def test_no_pair_is_in_more_hands_than_it_wants_answers(arena: Arena) -> None:
 def test_what_is_handed_out_and_not_answered_goes_to_others_after_a_while(arena: Arena) -> None:
     campaign = arena.publish("left", records=1, enough=1)
     (record,) = campaign.ids.values()
-    pending = {"filters": {"and": [*response_status("pending"), *RECORD_PENDING]}}
 
     def sees(rater: Rater) -> tuple[list[str], int]:
-        found = rater.call("POST", f"me/datasets/{campaign.dataset}/records/search", pending).json()
+        found = rater.call("POST", f"me/datasets/{campaign.dataset}/records/search", PENDING).json()
         progress = rater.client.get(f"datasets/{campaign.dataset}/progress").json()
         assert len(found["items"]) == found["total"] == progress["pending"]
         return [one["record"]["id"] for one in found["items"]], progress["completed"]
@@ -389,8 +393,7 @@ def test_what_is_handed_out_and_not_answered_goes_to_others_after_a_while(arena:
     assert sees(first) == ([record], 0)
     assert sees(second) == ([], 0) and sees(first) == ([record], 0)  # neither left nor completed: it may come back
     assert arena.owner.get(f"datasets/{campaign.dataset}/progress").json()["pending"] == 1
-    with contextlib.closing(sqlite3.connect(arena.home.path / "tmp" / "handed.db", isolation_level=None)) as handed:
-        handed.execute("UPDATE held SET at = at - 1201")
+    arena.passes(1201)
     assert sees(second) == ([record], 0)
     assert sees(first) == ([], 0)  # whose page may show it still: the answer counts, and is one too many
     first.act("submit", record, 5)
@@ -400,34 +403,26 @@ def test_what_is_handed_out_and_not_answered_goes_to_others_after_a_while(arena:
 @ON_POSTGRES
 def test_who_goes_on_keeps_what_was_handed_out_and_so_does_who_saves_a_draft(arena: Arena) -> None:
     campaign = arena.publish("slow", records=3, enough=1)
-    pending = {"filters": {"and": [*response_status("pending"), *RECORD_PENDING]}}
     slow, other = arena.raters[:2]
 
     def sees(rater: Rater, page: str = "limit=10") -> set[str]:
-        found = rater.call("POST", f"me/datasets/{campaign.dataset}/records/search?{page}", pending).json()
+        found = rater.call("POST", f"me/datasets/{campaign.dataset}/records/search?{page}", PENDING).json()
         return {one["record"]["id"] for one in found["items"]}
 
-    def passes(seconds: int) -> None:
-        with contextlib.closing(sqlite3.connect(arena.home.path / "tmp" / "handed.db", isolation_level=None)) as handed:
-            handed.execute("UPDATE held SET at = at - ?", (seconds,))
-
     first = sees(slow, "limit=1")
-    passes(1100)
+    arena.passes(1100)
     second = sees(slow, "limit=1&offset=1")  # as Argilla's page: what comes after the ones that it has
-    passes(1100)
+    arena.passes(1100)
     assert sees(other) == set(campaign.ids.values()) - first - second and len(first | second) == 2
     slow.act("draft", min(first), 4)
     assert sees(other) & first == set()
-    passes(1201)
+    arena.passes(1201)
     assert sees(other) == set(campaign.ids.values())
 
 
 @ON_POSTGRES
 def test_what_one_process_changes_all_processes_know(arena: Arena) -> None:
     campaign = arena.publish("members", records=1, enough=1)
-    (workspace,) = [
-        one["id"] for one in arena.owner.get("me/workspaces").json()["items"] if one["name"] == "ws-members"
-    ]
     rater, other = arena.raters[:2]
 
     def codes(path: str) -> Counter[int]:
@@ -441,7 +436,7 @@ def test_what_one_process_changes_all_processes_know(arena: Arena) -> None:
     records = f"datasets/{campaign.dataset}/records?limit=1"
     me = f"me/datasets/{campaign.dataset}/metrics"
     assert codes(me) == {200: 12} and codes(records) == {403: 12}
-    assert arena.owner.delete(f"workspaces/{workspace}/users/{rater.id}").status_code == 200
+    assert arena.owner.delete(f"{arena.members('members')}/{rater.id}").status_code == 200
     assert codes(me) == {403: 12}
     assert other.client.get(me).status_code == 200
 
@@ -521,9 +516,7 @@ def test_a_kill_among_submissions_loses_nothing_that_was_acknowledged(arena: Are
     arena.open()
     records = records_of(arena, campaign)
     held = responses_by(records)
-    assert {key: (one["id"], one["values"]) for key, one in told.items()} == {
-        key: (held[key]["id"], held[key]["values"]) for key in told
-    }
+    assert all((held[key]["id"], held[key]["values"]) == (one["id"], one["values"]) for key, one in told.items())
     assert held.keys() <= started  # a submission that the kill cut off is there whole, or not at all
     assert all(one["status"] == "submitted" and len(one["values"]) == 2 for one in held.values())
     check_counts(arena, campaign, records, 2)

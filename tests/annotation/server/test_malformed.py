@@ -15,6 +15,7 @@ from tests.annotation.argilla_site import LANGUAGE, Campaign, Site
 from tests.scale import scaled
 
 SOUND = {200, 201}
+WITHOUT = object()
 TOLD = {400, 404, 405, 409, 413, 422}
 JUNK: list[Any] = [
     None, True, -1, 0, 10**400, 1e308, "", "x" * 5000, "\0", "\ud800", [], {}, [None], {"and": None}, [[[]]], {"": {}},
@@ -53,24 +54,15 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(body: Any, path: tuple[Any, ...], junk: Any) -> Any:
-    """The body with something else at one place."""
+    """The body with something else at one place, or without what stands there (`WITHOUT`)."""
     if not path:
         return junk
-    made = copy.deepcopy(body)
-    part = made
+    part = made = copy.deepcopy(body)
     for key in path[:-1]:
         part = part[key]
     part[path[-1]] = junk
-    return made
-
-
-def without(body: Any, path: tuple[Any, ...]) -> Any:
-    """The body without what stands at one place."""
-    made = copy.deepcopy(body)
-    part = made
-    for key in path[:-1]:
-        part = part[key]
-    del part[path[-1]]
+    if junk is WITHOUT:
+        del part[path[-1]]
     return made
 
 
@@ -84,7 +76,7 @@ def malformed(body: Any) -> Iterator[str]:
             else:
                 yield json.dumps(changed(body, path, junk))
         if path:
-            yield json.dumps(without(body, path))
+            yield json.dumps(changed(body, path, WITHOUT))
     yield from ("", "{", "nul", "[1,2", "\ufeff{}", '{"filters": NaN}', "é")
 
 
@@ -118,10 +110,10 @@ def test_no_malformed_answer_is_an_error_of_the_server(site: Site, campaign: Cam
     assert_told(key, site, "PUT", f"/api/v1/responses/{mine['id']}", {"status": "submitted", "values": values})
 
 
-@pytest.mark.parametrize("filters", [{"and": None}, {}, {"and": []}, {"and": {}}, [], {"and": [None]}, {"or": []}])
-def test_a_malformed_filter_is_422(site: Site, campaign: Campaign, filters: Any) -> None:
-    for who, mine in ((site.raters[0], "me/"), (site.owner, "")):
-        who("POST", f"{mine}datasets/{campaign.dataset}/records/search", {"filters": filters}, expect=422)
+def test_a_malformed_filter_is_422(site: Site, campaign: Campaign) -> None:
+    for filters in ({"and": None}, {}, {"and": []}, {"and": {}}, [], {"and": [None]}, {"or": []}):
+        for who, mine in ((site.raters[0], "me/"), (site.owner, "")):
+            who("POST", f"{mine}datasets/{campaign.dataset}/records/search", {"filters": filters}, expect=422)
 
 
 def test_no_malformed_address_is_an_error_of_the_server(site: Site, campaign: Campaign) -> None:

@@ -8,15 +8,15 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import argilla as rg
 import httpx
 import pytest
 
-from annotation import server
-from annotation.server import Connection, Home, ensure_environment, ensure_user, running
-from annotation.server.process import PATHS
+from annotation.server import Home, ensure_environment, ensure_user, process, running
+from tests import forks
 from tests.annotation.server.route_table import API, ROLES, TABLE, Row
 
 #: Builds the application as it is served and writes its routes: method, path, and of mounted files `/{path}`.
@@ -42,21 +42,18 @@ json.dump(sorted(walk(setup.app.routes)), sys.stdout)
 """
 
 
-@pytest.fixture(scope="module")
-def served_routes(tmp_path_factory: pytest.TempPathFactory) -> set[tuple[str, str]]:
-    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(map(str, PATHS))}
-    home = tmp_path_factory.mktemp("listing")
-    command = [str(ensure_environment(print)), "-P", "-c", LISTING]
-    done = subprocess.run(command, cwd=home, env=variables, check=False, capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()
-    return {(method, path) for method, path in json.loads(done.stdout)}
-
-
-def test_every_route_is_in_the_table(served_routes: set[tuple[str, str]]) -> None:
+def test_every_route_is_in_the_table(tmp_path: Path) -> None:
     """An upgrade of Argilla that brings a route fails here until somebody has said who may see what."""
+    variables = {name: os.environ[name] for name in process.PASSED_ON if name in os.environ}
+    variables |= {"PYTHONPATH": os.pathsep.join(map(str, process.PATHS)), "PYTHONUNBUFFERED": "1"}
+    command = [str(ensure_environment(print)), "-P", "-c", LISTING]
+    with forks.PopenArgilla(command, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True) as listing:  # fmt: skip
+        routes, trouble = listing.communicate()
+    assert listing.returncode == 0, trouble
     told = {(row.method, row.path) for row in TABLE}
     heads = {("HEAD", path) for method, path in told if method == "GET"}  # the same without the answer's body
-    assert served_routes - heads == told
+    assert {(method, path) for method, path in json.loads(routes)} - heads == told
 
 
 @dataclass
@@ -95,7 +92,7 @@ class Stage:
         return re.sub(r"\{(\w+)\}", lambda m: self.ids[m[1]], template) if isinstance(template, str) else template
 
 
-def build(stage: Stage, connection: Connection, raters: dict[str, server.User]) -> None:
+def build(stage: Stage) -> None:
     """Dataset with three records; `rater` and `grace` have answered the first, `grace` alone the others."""
     everyone = {user["username"]: user for user in stage.api("owner", "GET", "users")["items"]}
     here = stage.api("owner", "POST", "workspaces", {"name": "here"})["id"]
@@ -151,7 +148,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
                                    role="admin" if name == "admin" else "annotator") for name in names}  # fmt: skip
         keys = {name: user.api_key for name, user in users.items()} | {"owner": connection.api_key}
         made = Stage(connection.url, keys)
-        build(made, connection, users)
+        build(made)
         yield made
 
 
