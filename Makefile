@@ -7,6 +7,8 @@ PY := $(VENV)/bin/python
 # torch's build: auto (the CPU build if available), cpu, or cuda (on a GPU host). constraints/torch_build.py chooses it;
 # pip reads its own settings (PIP_INDEX_URL and others) as usual.
 TORCH ?= auto
+# Set-up compiles nothing: modules are compiled once, when they are first imported, even if a container forbids it.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup demo test test-release test-all check audit format serve dashboard screenshots docs docs-build bench constraints dist browser axe postgres engine clean
 
@@ -31,12 +33,11 @@ $(VENV)/.complete: pyproject.toml constraints/platform.txt constraints/no-deps.t
 demo: setup ## run the whole flow on the sample study, with simulated raters
 	@$(PY) -m plumbline demo --study $(STUDY)
 
-# Many tests start commands: their modules are compiled once, even if a container's settings forbid it.
 test: setup browser axe postgres ## run the tests, slow ones at reduced size, but those of `make test-release`
-	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n auto --dist loadfile --ignore tests/release
+	@$(PY) -m pytest -n auto --dist loadfile --ignore tests/release
 
 test-release: setup browser engine ## test package, set-up, site, tutorials, audit, and vLLM and Ray themselves
-	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n auto --dist loadfile tests/release
+	@$(PY) -m pytest -n auto --dist loadfile tests/release
 
 test-all: ## run all tests of both, slow ones in full (docs/promises.md)
 	@PLUMBLINE_TESTS=full PYTEST_TIMEOUT=1200 $(MAKE) --no-print-directory test test-release

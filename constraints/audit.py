@@ -89,7 +89,8 @@ def tool() -> list[str]:
     stamp = FOLDER / ".complete"
     if not stamp.is_file() or stamp.read_text(encoding="utf-8") != TOOL:
         make_venv(FOLDER, "--clear")
-        finish([str(python), "-m", "pip", "install", "--quiet", TOOL], clean(os.environ), "pip could not install it")
+        install = [str(python), "-m", "pip", "install", "--quiet", "--no-compile", TOOL]
+        finish(install, clean(os.environ), "pip could not install it")
         stamp.write_text(TOOL, encoding="utf-8")
     return [str(python), "-m", "pip_audit", "--no-deps", "--disable-pip", "--progress-spinner", "off", "-f", "json"]
 

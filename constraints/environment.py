@@ -31,7 +31,6 @@ from plumbline.environments import clean, finish, make_venv  # noqa: E402
 from plumbline.errors import PlumblineError, ServiceError  # noqa: E402
 
 CONSTRAINTS = ROOT / "constraints"
-EXTRAS = "generation,annotation,crowd,evaluation,report,dashboard,demo,docs,dev"
 #: pip says this once for each package and each folder of its settings that has none of it.
 NOISE = re.compile(r"WARNING: Location '.*' is ignored: it is neither a file nor a directory")
 BUILDS = {"cpu": "CPU build", "cuda": "CUDA build"}
@@ -61,8 +60,8 @@ class Kind:
 
 
 KINDS = {
-    "platform": Kind(ROOT / ".venv", CONSTRAINTS / "platform.txt", {"cpu": 3.2, "cuda": 7.3}, server=0.3),
-    "engine": Kind(ROOT / ".venv-vllm", CONSTRAINTS / "vllm-cpu.txt", {"cpu": 2.8, "cuda": 6.8}),
+    "platform": Kind(ROOT / ".venv", CONSTRAINTS / "platform.txt", {"cpu": 2.7, "cuda": 6.8}, server=0.3),
+    "engine": Kind(ROOT / ".venv-vllm", CONSTRAINTS / "vllm-cpu.txt", {"cpu": 2.4, "cuda": 6.4}),
 }
 
 
@@ -103,14 +102,9 @@ def make(kind: Kind, wish: str, index: str, *, dry: bool) -> None:
     print(f"setting up {kind.folder.name}: {described(kind, build)}", flush=True)
     room(kind, build)
     install(kind, *build.arguments(kind.constraints))
-    if kind is KINDS["platform"]:
-        install(kind, "-c", str(kind.constraints), "-e", f".[{EXTRAS}]")
-        # irrCAC's metadata pins an old scipy; it runs on the new one (docs/decisions/0003-irrcac.md).
-        install(kind, "--no-deps", "-r", str(CONSTRAINTS / "no-deps.txt"))
-    else:
-        install(kind, "--no-compile", "--no-deps", "-r", str(kind.constraints))
-        install(kind, "--no-compile", "--no-deps", "--no-build-isolation", "-e", ".")
-        compile_all(kind)
+    # The constraints are complete: pip need not look for what fits, nor make an environment to build in.
+    install(kind, "--no-deps", "-r", str(kind.constraints))
+    install(kind, "--no-deps", "--no-build-isolation", "-e", ".")
     came, kind_of_torch = finish([str(kind.python), "-c", ASK], clean(os.environ), CANNOT_IMPORT).split()
     print(f"{kind.folder.name} is complete: torch {came}, {BUILDS[kind_of_torch]}, {size(kind.folder):.1f} GB")
     (kind.folder / ".complete").write_text(kind_of_torch + "\n", encoding="utf-8")
@@ -151,8 +145,12 @@ def room(kind: Kind, build: Build) -> None:
 
 
 def install(kind: Kind, *arguments: str) -> None:
-    """Run pip in the environment; its warnings are shown, but for NOISE. Raises ServiceError when it fails."""
-    command = [str(kind.python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *arguments]
+    """Run pip in the environment; its warnings are shown, but for NOISE. Raises ServiceError when it fails.
+
+    Nothing is compiled: most of it is never imported, and Python compiles what is.
+    """
+    pip_install = ("-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-compile")
+    command = [str(kind.python), *pip_install, *arguments]
     with subprocess.Popen(command, cwd=ROOT, env=clean(os.environ), stderr=subprocess.PIPE, text=True) as pip:
         assert pip.stderr is not None  # noqa: S101 (it is a pipe)
         for line in pip.stderr:
@@ -163,14 +161,6 @@ def install(kind: Kind, *arguments: str) -> None:
             f"{kind.folder.name}: pip could not install {arguments[-1]}; its own message is above. Check the network "
             "and pip's settings (pip config list), then run the same command again"
         )
-
-
-def compile_all(kind: Kind) -> None:
-    """Compile with all cores at once what the start of each of an engine's three processes needs."""
-    command = [str(kind.python), "-m", "compileall", "-q", "-j", "0", str(kind.folder / "lib")]
-    subprocess.run(
-        command, env=clean(os.environ), stdout=subprocess.DEVNULL, check=False
-    )  # tests of others may not parse
 
 
 def size(folder: Path) -> float:

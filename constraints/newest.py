@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import tomllib
@@ -23,12 +22,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from environment import CONSTRAINTS, EXTRAS  # noqa: E402
+from refresh import EXTRAS, HERE, PIN  # noqa: E402
 
 from plumbline.environments import clean, finish, make_venv  # noqa: E402
 from plumbline.errors import PlumblineError  # noqa: E402
 
-PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 _OURS = "plumbline-embeddings"
 
 
@@ -47,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         pip(python, "install", "--quiet", "--upgrade", "pip")  # an older one finds fewer sets that fit
         pip(python, "install", "--quiet", "--upgrade", *index, *unpinned())
         pip(python, "install", "--quiet", "--no-deps", "--editable", str(ROOT))
-        pip(python, "install", "--quiet", "--no-deps", "-r", str(CONSTRAINTS / "no-deps.txt"))
+        pip(python, "install", "--quiet", "--no-deps", "-r", str(HERE / "no-deps.txt"))
         conflicts = subprocess.run(
             [str(python), "-m", "pip", "check"], env=clean(os.environ), capture_output=True, text=True, check=False
         )
@@ -88,7 +86,7 @@ def pip(python: Path, *words: str) -> str:
 
 def moved(python: Path) -> list[str]:
     """Each package that has another version than platform.txt pins."""
-    pins = dict(PIN.findall((CONSTRAINTS / "platform.txt").read_text(encoding="utf-8")))
+    pins = dict(PIN.findall((HERE / "platform.txt").read_text(encoding="utf-8")))
     installed = {item["name"].lower(): item["version"] for item in json.loads(pip(python, "list", "--format", "json"))}
     pairs = {name: (pins[name], installed[name].partition("+")[0]) for name in sorted(pins.keys() & installed.keys())}
     return [f"{name} {pinned} -> {newest}" for name, (pinned, newest) in pairs.items() if pinned != newest]

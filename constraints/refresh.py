@@ -31,7 +31,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 PYTHONS = ("3.11", "3.12", "3.13")
-EXTRAS = "generation,annotation,evaluation,report,dashboard,demo,docs,dev"  # what `make setup` installs
+EXTRAS = "generation,annotation,crowd,evaluation,report,dashboard,demo,docs,dev"  # what `make setup` installs
 # Debian 12's glibc 2.36 loads all of these; pip takes only the tags that it is told.
 TAGS = ("manylinux_2_34", "manylinux_2_28", "manylinux_2_27", "manylinux_2_24", "manylinux_2_17", "manylinux2014",
         "manylinux_2_12", "manylinux2010", "manylinux_2_5", "manylinux1", "linux")  # fmt: skip
@@ -131,7 +131,9 @@ def refresh_platform() -> int:
     found = report([torch, f"{HERE.parent}[{EXTRAS}]"])
     pins = names_and_versions(found)
     pins.pop("plumbline-embeddings")
-    heading = "# Written by `make constraints` from pyproject.toml's extras; do not edit, except for torch."
+    # irrCAC's metadata pins an old scipy; it runs on the new one (docs/decisions/0003-irrcac.md).
+    pins |= dict(PIN.findall((HERE / "no-deps.txt").read_text(encoding="utf-8")))
+    heading = "# Written by `make constraints` from pyproject.toml's extras; edit torch alone. Complete: --no-deps."
     write_pins(target, heading, pins)
     return len(pins)
 

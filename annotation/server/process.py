@@ -413,7 +413,7 @@ def make(folder: Path, wanted: str, progress: Callable[[str], None]) -> None:
         shutil.rmtree(folder)
     make_venv(folder)
     install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-               "--no-input", "--no-deps", "--only-binary", ":all:",
+               "--no-input", "--no-deps", "--no-compile", "--only-binary", ":all:",
                "--require-hashes", "-r", str(CONSTRAINTS)]  # fmt: skip
     finish(install, clean(os.environ), WITHOUT_NETWORK)
     marker = folder / (STAMP + ".new")
