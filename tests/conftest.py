@@ -47,6 +47,9 @@ settings.load_profile("plumbline")
 DEMO = ROOT / "studies" / "demo.yaml"
 #: The files that take longest, by processor time and by what they wait for; each is one worker's.
 LONGEST = (
+    "release/test_vllm.py",
+    "release/test_cluster_ray.py",
+    "release/test_tutorials.py",
     "streamlit_app/test_app_browser.py",
     "test_flow.py",
     "annotation/test_next.py",
