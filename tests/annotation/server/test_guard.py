@@ -14,7 +14,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
 
 from annotation.server import Connection, Home, credentials, running
 from annotation.server.plugin.plumbline_argilla.crowd_files import Newcomers
@@ -22,7 +21,6 @@ from annotation.server.plugin.plumbline_argilla.rate import LINK, WORK
 from argilla_embedded.recent import Recent
 from argilla_embedded.throttle import Throttle
 from tests.annotation.argilla_site import Site, enter
-from tests.annotation.test_browser import watch
 
 MEGABYTE = 2**20
 
@@ -46,9 +44,8 @@ def sent(site: Site, body: bytes | Iterator[bytes], path: str = "/api/v1/me/resp
     """The status that a body gets, sent whole or in chunks of unknown number; 0 where the server hung up first."""
     headers = {"Content-Type": "application/json"} | ({"X-Argilla-Api-Key": key} if key else {})
     try:
-        return httpx.post(
-            f"{site.connection.url}{path}", content=body, headers=headers, trust_env=False, timeout=60.0
-        ).status_code
+        address = f"{site.connection.url}{path}"
+        return httpx.post(address, content=body, headers=headers, trust_env=False, timeout=60.0).status_code
     except (httpx.WriteError, httpx.ReadError):
         return 0
 
@@ -71,13 +68,13 @@ def test_bodies_of_who_has_signed_in_have_a_limit_by_role(site: Site) -> None:
     bulk = f"/api/v1/datasets/{campaign.dataset}/records/bulk"
     assert sent(site, b" " * (3 * MEGABYTE), key=rater.api_key) in (413, 0)
     assert sent(site, b"{" + b" " * MEGABYTE, key=rater.api_key) == 422
-    text = "long " * 2000
-    items = [{"fields": {"original": text, "transformed": text}, "external_id": f"long{n}"} for n in range(500)]
+    text = "long " * 10_000
+    items = [{"fields": {"original": text, "transformed": text}, "external_id": f"long{n}"} for n in range(100)]
     assert sent(site, json.dumps({"items": items}).encode(), bulk, owner.api_key) == 201  # ten megabytes
     form = {"username": owner.username, "password": owner.password}
     token = httpx.post(f"{site.connection.url}/api/v1/token", data=form, trust_env=False).json()["access_token"]
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    put = httpx.put(f"{site.connection.url}{bulk}", content=json.dumps({"items": items[:50]}), headers=headers,
+    put = httpx.put(f"{site.connection.url}{bulk}", content=json.dumps({"items": items[:10]}), headers=headers,
                     trust_env=False, timeout=60.0)  # fmt: skip
     assert put.status_code == 200
 
@@ -135,22 +132,6 @@ def test_pages_and_answers_carry_the_headers_that_protect_them(site: Site) -> No
         assert answer.headers["Cache-Control"] == refused.headers["Cache-Control"] == "no-store"
 
 
-@pytest.mark.browser
-def test_argillas_pages_work_under_their_policy(site: Site, page: Page) -> None:
-    site.publish("policy", records=2)
-    complaints = watch(page, site.connection.url)
-    page.goto(site.connection.url)
-    page.locator("input[type=text]").fill(site.owner.user.username)
-    page.locator("input[type=password]").fill(site.owner.user.password)
-    page.keyboard.press("Enter")
-    page.get_by_text("policy", exact=True).first.click()
-    expect(page.get_by_label("Total Records")).to_have_text("of 2")
-    for address in ("/user-settings", "/"):
-        page.goto(f"{site.connection.url}{address}")
-        page.wait_for_load_state("networkidle")
-    assert sorted(set(complaints)) == []
-
-
 def test_unknown_hosts_are_refused_where_an_address_is_set(site: Site) -> None:
     def status(host: str, path: str = "/api/v1/version") -> int:
         return httpx.get(f"{site.connection.url}{path}", headers={"Host": host}, trust_env=False).status_code
@@ -170,11 +151,11 @@ def test_unknown_hosts_are_refused_where_an_address_is_set(site: Site) -> None:
         rooms.unlink()
 
 
-@pytest.mark.parametrize(("scheme", "secure"), [("https", True), ("https, http", True), ("http", False), ("", False)])
-def test_a_browser_that_came_by_https_sends_its_cookie_by_https_alone(site: Site, scheme: str, secure: bool) -> None:
-    headers = {"X-Forwarded-Proto": scheme} if scheme else {}
-    cookie = httpx.get(f"{site.connection.url}{LINK}", headers=headers, trust_env=False).headers["set-cookie"]
-    assert ("; Secure" in cookie, "; HttpOnly" in cookie) == (secure, True)
+def test_a_browser_that_came_by_https_sends_its_cookie_by_https_alone(site: Site) -> None:
+    for scheme, secure in (("https", True), ("https, http", True), ("http", False), ("", False)):
+        headers = {"X-Forwarded-Proto": scheme} if scheme else {}
+        cookie = httpx.get(f"{site.connection.url}{LINK}", headers=headers, trust_env=False).headers["set-cookie"]
+        assert ("; Secure" in cookie, "; HttpOnly" in cookie) == (secure, True), scheme
 
 
 class Clock:
@@ -273,8 +254,9 @@ def test_the_log_takes_no_lines_from_strangers(site: Site) -> None:
     site.raters[0]("POST", "me/responses/bulk", {"items": [{"record_id": "x", "status": "draft", "values": {name: 1}}]},
                    expect=422)  # fmt: skip
     before = site.home.log.stat().st_size
-    for _ in range(400):
-        httpx.post(f"{site.connection.url}/api/v1/token", content=b"{", trust_env=False)
+    with httpx.Client(base_url=site.connection.url, trust_env=False, timeout=60.0) as client:
+        for _ in range(400):
+            client.post("/api/v1/token", content=b"{")
     text = site.home.log.read_text(encoding="utf-8")
     assert "\n2026-01-01 ERROR owner" not in text
     assert len(text) < before + 200 * 400
