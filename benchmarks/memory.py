@@ -1,8 +1,9 @@
-"""How much memory a process takes and took at most: as Linux keeps it, and elsewhere as far as the system tells."""
+"""The processor, and how much memory a process takes and took at most: as Linux or else the system tells."""
 
 from __future__ import annotations
 
 import os
+import platform
 import resource
 import subprocess
 import sys
@@ -34,6 +35,12 @@ def memory(name: str, process: int | None = None) -> float:
         return _peak(resource.getrusage(resource.RUSAGE_SELF))
     resident: int = psutil.Process(process).memory_info().rss
     return resident / _MB
+
+
+def processor() -> str:
+    """What Linux tells of the processor, its name and flags; elsewhere its name."""
+    facts = PROC / "cpuinfo"
+    return facts.read_text(encoding="utf-8") if facts.is_file() else f"model name : {platform.processor()}"
 
 
 def command(study: Study, *words: str) -> tuple[float, float]:
