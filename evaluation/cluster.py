@@ -63,10 +63,7 @@ def save_results(
 
     `save` returns whether a result is a score; `fail` gets the reason of each model that failed.
     """
-    with (
-        tqdm(total=n_scores, unit="score", desc="evaluating", disable=not n_scores) as bar,
-        contextlib.closing(stream),
-    ):
+    with tqdm(total=n_scores, unit="score", desc="evaluating", disable=not n_scores) as bar, contextlib.closing(stream):
         for job, result in stream:
             if isinstance(result, ModelEnd):
                 outcome.end(job.model, result)

@@ -140,10 +140,7 @@ def _found(
     if not named:
         rated = sorted({v.language for v in verdicts if v.transformation == transformation})
         rated_names = f" (rated in {_names(rated)} only)" if rated else ""
-        return (
-            None,
-            f"no verdict for {transformation} in {language_name(language)}{rated_names}: have a sample rated",
-        )
+        return (None, f"no verdict for {transformation} in {language_name(language)}{rated_names}: have a sample rated")
     prompted, reason = _made_now(named, plan, transformation)
     if reason:
         return None, reason

@@ -325,11 +325,7 @@ class MeasureTable(Generic[R]):
     """
 
     def __init__(
-        self,
-        records: StudyRecords,
-        units: Sequence[ScoreUnit],
-        models: Sequence[Model],
-        measure: RowMeasure[R],
+        self, records: StudyRecords, units: Sequence[ScoreUnit], models: Sequence[Model], measure: RowMeasure[R]
     ) -> None:
         self._records, self._measure, self._models = records, measure, models
         self._stored = StoredResults(records.study.folder / MADE / Path(measure.file.name).stem, MadeRows)

@@ -207,10 +207,7 @@ class Results:
     def _add_drift(self, model: Model, pairs: Sequence[Pair], values: Sequence[float]) -> None:
         for pair, value in zip(pairs, values, strict=True):
             self._drift[model.name, pair.pair_id] = DriftRecord(
-                pair_id=pair.pair_id,
-                model=model.name,
-                drift=value,
-                unit_id=_drift_id(model, pair),
+                pair_id=pair.pair_id, model=model.name, drift=value, unit_id=_drift_id(model, pair)
             )
 
 

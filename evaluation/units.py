@@ -130,14 +130,7 @@ class ScoreUnit:
 
     def unit_id(self, protocol: Protocol, model: Model) -> str:
         """Return the identity of the score: the texts, the model, the protocol and the library."""
-        return identity(
-            "score-v1",
-            self.content_id,
-            model.model_id,
-            protocol,
-            METRICS[self.task],
-            version_of("mteb"),
-        )
+        return identity("score-v1", self.content_id, model.model_id, protocol, METRICS[self.task], version_of("mteb"))
 
     def row(self, evaluation: EvaluationSpec, model: Model, numbers: Numbers) -> Score:
         """Return the record of this unit's score by a model; NaN if left out or undefined."""

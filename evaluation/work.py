@@ -191,10 +191,7 @@ def _moved(pairs: Sequence[Pair], model: Encoder) -> PairDrift:
 
 
 def _scored(
-    evaluation: EvaluationSpec,
-    unit: ScoreUnit,
-    originals: dict[tuple[str, frozenset[str]], float],
-    model: Encoder,
+    evaluation: EvaluationSpec, unit: ScoreUnit, originals: dict[tuple[str, frozenset[str]], float], model: Encoder
 ) -> UnitScore:
     model.prompts.clear()
     with naming(unit.name):

@@ -100,7 +100,7 @@ class EmbeddingStore:
         width = self._fact("dimensions")
         if width is None:
             width = rows.shape[1]
-            facts = [("dimensions", width), ("checksum", fingerprint(self._model, width))]
+            facts = [("dimensions", width), ("checksum", fingerprint(self.model_id, width))]
             self._keys.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts)
         if rows.shape != (len(keys), width):
             raise DataError(
@@ -112,7 +112,7 @@ class EmbeddingStore:
         self._file.write(rows.tobytes())
         self._file.flush()
         to_disk(self._file.fileno(), data_alone=True)
-        places, checksums = range(first, first + len(keys)), digests(self._model, keys, rows).tolist()
+        places, checksums = range(first, first + len(keys)), digests(self.model_id, keys, rows).tolist()
         self._keys.executemany(
             "INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", zip(keys, places, checksums, strict=True)
         )
@@ -131,7 +131,7 @@ class EmbeddingStore:
         rows = self._read(np.array([stored[key].row for key in distinct], dtype=np.int64))
         written = np.array([stored[key].digest for key in distinct], dtype=np.int64)
         stored_keys = [stored[key].key for key in distinct]
-        damaged = np.flatnonzero(digests(self._model, stored_keys, rows) != written)
+        damaged = np.flatnonzero(digests(self.model_id, stored_keys, rows) != written)
         if len(damaged):
             self._forget([stored_keys[index] for index in damaged])
             raise RowsLost(f"{self.folder}: embeddings changed on disk after they were written; check the disk")
@@ -173,7 +173,8 @@ class EmbeddingStore:
         self._lost += len(keys)
 
     @property
-    def _model(self) -> str:
+    def model_id(self) -> str:
+        """The id of its model; empty for one that is not kept."""
         return self.folder.name if self.folder else ""
 
     @property
@@ -264,7 +265,7 @@ class EmbeddingStore:
         width = self._fact("dimensions")
         if not rows and width is None:
             return ""
-        if not 0 < (width or 0) <= _WIDEST or self._fact("checksum") != fingerprint(self._model, width or 0):
+        if not 0 < (width or 0) <= _WIDEST or self._fact("checksum") != fingerprint(self.model_id, width or 0):
             return f"its content ({count(rows, 'embedding')}) belongs to another model, or its index is damaged"
         return ""
 

@@ -42,7 +42,6 @@ _LACKS_MEMORY = re.compile("out of memory|t allocate memory|not enough memory|AL
 _OF_DISK = 0.25  # the share of the disk that stored embeddings of all models may take
 _PIECE = 1 << 16  # texts looked up at a time
 _TRIES = 3  # reads of rows whose checksums do not match and that were encoded again
-_MANY = 1000  # texts from which choosing the fastest engine pays
 CHUNK = (
     2048  # texts encoded and stored at a time: at most these are lost by a killed run; of a server's, those in flight
 )
@@ -73,7 +72,6 @@ class Encoder:
         """Texts requested."""
         self.encoded = 0
         """Texts given to the model."""
-        self._engine_chosen = False
 
     @functools.cached_property
     def mteb_model_meta(self) -> ModelMeta:
@@ -147,7 +145,12 @@ class Encoder:
             new |= dict.fromkeys(text for text, key in zip(some, keys, strict=True) if key in missing)
         # Batches have similar lengths, and a lack of memory shows at once.
         wanted = sorted(new, key=lambda text: (-len(text), text))
-        self._choose_engine(wanted, prompt, role)
+        if wanted and (
+            choice := self.model.choose_engine(
+                wanted, prompt=prompt, role=role, batch_size=self._batch_size, model_id=self._store.model_id
+            )
+        ):
+            tqdm.write(f"{self._name}: {choice}", file=sys.stderr)
         stored = False
         for first in range(0, len(wanted), self._chunk):
             for some, vectors in self._encoded(wanted[first : first + self._chunk], prompt, role):
@@ -174,17 +177,6 @@ class Encoder:
             usable = np.logical_and(np.isfinite(vectors).all(axis=1), vectors.any(axis=1))
             if usable.any():
                 yield list(compress(some, usable)), vectors[usable]
-
-    def _choose_engine(self, texts: Sequence[str], prompt: str, role: str) -> None:
-        """Choose the fastest engine that agrees with torch, and print it; once, if there are many texts."""
-        if self._engine_chosen or len(texts) < _MANY:
-            return
-        self._engine_chosen = True  # of two encoders with one model the first chooses
-        if self.model.engine:
-            return
-        choice = self.model.choose_engine(texts, prompt=prompt, role=role, batch_size=self._batch_size)
-        if choice:
-            tqdm.write(f"{self._name}: {choice}", file=sys.stderr)
 
     @property
     def engines(self) -> str:

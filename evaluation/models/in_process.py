@@ -24,14 +24,21 @@ import numpy as np
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.text_models import TextModel
 from plumbline.errors import ServiceError, StudyError
+from plumbline.file_hashes import read_sealed, write_sealed
+from plumbline.resources import user_cache
 from plumbline.study.evaluation import ModelSpec, SentenceTransformersSpec
 
 if TYPE_CHECKING:
     import torch
 
 
+_MANY = 1000  # texts from which comparing engines pays
 _PROBE = 32  # texts to compare engines on
+_MOST = 1000  # choices of engines kept on a machine
 _PATIENCE = 5.0  # seconds to wait for the hub
+# Beside other programs threads wait for each other. If a run of over `_NOTICED` seconds got less than this share of its
+# threads' time, there are only as many threads as cores were free, for `_BUSY` seconds.
+_SHARE, _NOTICED, _BUSY = 0.75, 0.5, 30.0
 
 
 class SentenceTransformerModel(TextModel):
@@ -85,7 +92,8 @@ class SentenceTransformerModel(TextModel):
             )
         prompts = {name: text for name, text in (self._model.prompts or {}).items() if text is not None}
         self.prompts = prompts | spec.prompts
-        self._precision = precision
+        self._precision, self._engine_chosen = precision, False
+        self._free, self._busy_until = 1, 0.0
         default = self._model.default_prompt_name
         self.default_prompt = self.prompts.get(default, "") if default else ""
 
@@ -95,11 +103,21 @@ class SentenceTransformerModel(TextModel):
             return self._encoded(texts, prompt, role, batch_size)
         import torch  # noqa: PLC0415 (there already)
 
-        sizes = [len(text.encode()) + len(prompt.encode()) for text in texts]
-        parts = runs(sizes, torch.get_num_threads(), batch_size)
-        rows = np.concatenate(
-            [self._encoded([texts[i] for i in indices], prompt, role, most) for indices, most in parts]
-        )
+        sizes, cores = [len(text.encode()) + len(prompt.encode()) for text in texts], torch.get_num_threads()
+        parts, tables = runs(sizes, cores, batch_size), []
+        try:
+            for indices, most in parts:
+                begun, spent = time.monotonic(), time.process_time()
+                threads = self._free if begun < self._busy_until else cores
+                torch.set_num_threads(threads)  # changes no bit of the rows
+                tables.append(self._encoded([texts[i] for i in indices], prompt, role, most))
+                seconds = time.monotonic() - begun
+                used = (time.process_time() - spent) / max(seconds, 1e-9)
+                if threads == cores and seconds > _NOTICED and used < _SHARE * cores:
+                    self._free, self._busy_until = max(1, int(used)), time.monotonic() + _BUSY
+        finally:
+            torch.set_num_threads(cores)
+        rows = np.concatenate(tables)
         vectors = np.empty_like(rows)
         vectors[[index for indices, _ in parts for index in indices]] = rows
         return vectors
@@ -115,47 +133,56 @@ class SentenceTransformerModel(TextModel):
         )
         return np.asarray(vectors, dtype=np.float32)
 
-    def choose_engine(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> str:
+    def choose_engine(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int, model_id: str) -> str:
         """Use oneDNN for linear layers if on some texts it agrees with torch and is faster.
 
-        Returns a line with the choice and the reason; empty if there was no choice, or the comparison failed.
+        The choice is kept for this machine: later runs of the model begin with it. Returns a line with the choice and
+        the reason; empty if there was no choice, or the comparison failed.
         """
-        if not packable(self._model):
+        if self._engine_chosen or not packable(self._model):
+            return ""
+        import torch  # noqa: PLC0415 (there already)
+
+        file = user_cache() / "engines.json"
+        key = f"{model_id} {torch.__version__} {torch.backends.cpu.get_cpu_capability()} {platform.node()}"
+        choices = read_sealed(file) if model_id else {}
+        if choices.get(key) == ENGINE and pack(self._model):
+            self.engine = ENGINE
+        self._engine_chosen = key in choices or len(texts) >= _MANY
+        if key in choices or not self._engine_chosen:
             return ""
         some = texts[:: max(1, len(texts) // _PROBE)][:_PROBE]
 
         def timed() -> tuple[Embeddings, float]:
-            begun = time.process_time()  # of this process only, whatever else the machine does
-            rows = self.embed(some, prompt=prompt, role=role, batch_size=batch_size)
-            return rows, time.process_time() - begun
+            times = [time.process_time()]  # of this process only, whatever else the machine does
+            for _ in range(2):
+                rows = self.embed(some, prompt=prompt, role=role, batch_size=batch_size)
+                times.append(time.process_time())
+            return rows, float(np.diff(times).min())
 
+        gap, faster, threads = Agreement(np.inf, np.inf), False, torch.get_num_threads()
+        torch.set_num_threads(1)  # waiting for each other takes threads CPU time too
         try:
-            plain, *seconds = timed()
-            seconds.append(timed()[1])
+            plain, seconds = timed()
             if not pack(self._model):
                 return ""
             self.engine = ENGINE
-            rows, *packed_seconds = timed()
-            packed_seconds.append(timed()[1])
-        except (
-            RuntimeError,
-            ValueError,
-            IndexError,
-        ):  # torch's errors: encoding without the engine reports them
-            self._unpacked()
+            rows, packed_seconds = timed()
+            gap, faster = agreement(plain, rows), packed_seconds < seconds
+        except (RuntimeError, ValueError, IndexError):  # torch's errors: encoding without the engine reports them
             return ""
-        gap, faster = agreement(plain, rows), min(packed_seconds) < min(seconds)
-        if not (gap.holds and faster):
-            self._unpacked()
+        finally:
+            torch.set_num_threads(threads)
+            if not (gap.holds and faster):
+                unpack(self._model)
+                self.engine = ""
+        if model_id:
+            write_sealed(file, dict([*choices.items(), (key, self.engine)][-_MOST:]))
         return (
             f"linear layers {'' if self.engine else 'do not '}run on {ENGINE}: on {len(some)} texts it is"
             f" {'' if faster else 'not '}faster than torch, cosines of embeddings are at least 1 - {gap.cosine:.0e},"
             f" similarities differ by at most {gap.similarity:.0e}"
         )
-
-    def _unpacked(self) -> None:
-        unpack(self._model)
-        self.engine = ""
 
     def routed(self) -> bool:
         return routed(self._model)
@@ -286,11 +313,11 @@ def pack(model: torch.nn.Module) -> bool:
     import torch  # noqa: PLC0415 (there already)
 
     try:
-        run = torch.ops.mkldnn._linear_pointwise
         for layer in _linear_layers(model):
-            weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach(), None)
-            bias = None if layer.bias is None else layer.bias.detach()
-            layer.forward = functools.partial(_forward, run, weight, bias)  # type: ignore[method-assign]
+            options: dict[str, Any] = {"attr": "none", "scalars": [], "algorithm": ""}
+            options["W"] = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach(), None)
+            options["B"] = None if layer.bias is None else layer.bias.detach()
+            layer.forward = functools.partial(torch.ops.mkldnn._linear_pointwise, **options)  # type: ignore[method-assign]
     except (AttributeError, RuntimeError):
         unpack(model)
         return False
@@ -307,8 +334,3 @@ def _linear_layers(model: torch.nn.Module) -> list[torch.nn.Linear]:
     import torch  # noqa: PLC0415 (takes seconds)
 
     return [module for module in model.modules() if type(module) is torch.nn.Linear]
-
-
-def _forward(run: object, weight: torch.Tensor, bias: torch.Tensor | None, rows: torch.Tensor) -> torch.Tensor:
-    result: torch.Tensor = run(rows, weight, bias, "none", [], "")  # type: ignore[operator]
-    return result

@@ -39,8 +39,11 @@ class TextModel(abc.ABC):
         """Return rows as they arrive, after the number of their first text; None if `embed` returns all at once."""
         return None
 
-    def choose_engine(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> str:
-        """Choose the fastest engine for texts like these; return a line with the choice, empty if there was none."""
+    def choose_engine(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int, model_id: str) -> str:
+        """Choose the fastest engine for texts like these, once; return a line with a new choice, empty if none.
+
+        `model_id` names the model in the choices that this machine keeps; empty for none.
+        """
         return ""
 
     def routed(self) -> bool:

@@ -240,12 +240,7 @@ def profile_table(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def drift_by_quality(
-    pairs: pd.DataFrame,
-    ratings: pd.DataFrame,
-    drift: pd.DataFrame,
-    *,
-    per_pair: int,
-    question: str = "quality",
+    pairs: pd.DataFrame, ratings: pd.DataFrame, drift: pd.DataFrame, *, per_pair: int, question: str = "quality"
 ) -> pd.DataFrame:
     """Return each rated pair x model's drift and mean rating (HTEB, Figure 3).
 

@@ -279,10 +279,7 @@ class Summarisation(TaskScorer):
 
     def parts(self, task: Any) -> list[TextPart]:
         human, machine = text_columns(task, self.name)
-        return [
-            TextPart("human summaries", (human,)),
-            TextPart("summaries", (machine,), gold_column(task, self.name)),
-        ]
+        return [TextPart("human summaries", (human,)), TextPart("summaries", (machine,), gold_column(task, self.name))]
 
     def columns(self, task: Any) -> list[str]:
         return [*super().columns(task), task.text_column_name]

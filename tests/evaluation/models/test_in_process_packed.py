@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from evaluation.models import encoder as encoding
 from evaluation.models import in_process
 from evaluation.models.embeddings import EmbeddingStore
 from evaluation.models.encoder import Encoder, ModelHost
@@ -24,6 +25,7 @@ from evaluation.models.in_process import (
     unpack,
 )
 from evaluation.work import versions
+from plumbline.file_hashes import read_sealed, write_sealed
 from plumbline.study.evaluation import SentenceTransformersSpec
 from tests.evaluation.conftest import sentence, write_study
 
@@ -95,11 +97,18 @@ def test_an_engines_rows_have_keys_of_their_own_and_do_for_texts_without_torchs(
     assert again.engines == {ENGINE}
 
 
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """This machine's choices of engines."""
+    monkeypatch.setenv("PLUMBLINE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(in_process, "_MANY", len(TEXTS))
+    return tmp_path / "cache" / "engines.json"
+
+
 @needs_model
 def test_many_texts_are_encoded_by_an_engine_that_agrees_and_the_records_say_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(encoding, "_MANY", len(TEXTS))
     plain = SentenceTransformerModel(SentenceTransformersSpec.model_validate(SPEC), tmp_path, device="cpu")
     rows = plain.embed(TEXTS, prompt="", role="", batch_size=16)
     study = write_study(tmp_path, evaluation={"models": [SPEC]})
@@ -110,19 +119,63 @@ def test_many_texts_are_encoded_by_an_engine_that_agrees_and_the_records_say_so(
     assert model.engines == (ENGINE if taken else "")
     assert versions(model.engines).endswith(f", {ENGINE}") == taken
     model.close()
+    if not packable(plain._model):
+        return
+    assert list(read_sealed(cache).values()) == [ENGINE if taken else ""]
+    monkeypatch.setattr(in_process, "agreement", None)  # no text is encoded twice again
+    for engine in (ENGINE, ""):
+        write_sealed(cache, dict.fromkeys(read_sealed(cache), engine))
+        again = ModelHost.of(study).load(study.evaluation.models[0])
+        for texts in (["one new text"], [f"{text} {engine}" for text in TEXTS]):
+            again.embed(texts)
+            assert again.model.engine == engine
+        again.close()
+    assert ENGINE not in capsys.readouterr().err
 
 
 @needs_model
 def test_an_engine_that_disagrees_is_not_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(encoding, "_MANY", len(TEXTS))
     monkeypatch.setattr(in_process, "agreement", lambda *_: Agreement(2e-6, 0.0))
     spec = SentenceTransformersSpec.model_validate(SPEC)
     model = SentenceTransformerModel(spec, tmp_path, device="cpu")
     rows = Encoder(model, "mini", "1").embed(TEXTS)
     plain = Encoder(SentenceTransformerModel(spec, tmp_path, device="cpu"), "mini", "1")
-    monkeypatch.setattr(encoding, "_MANY", len(TEXTS) + 1)
+    monkeypatch.setattr(in_process, "_MANY", len(TEXTS) + 1)
     assert np.array_equal(rows, plain.embed(TEXTS)) and not model.engine and not plain.engines
     said = capsys.readouterr().err
     assert "do not run on" in said or not said  # nothing where there was no choice
+    assert not cache.exists()  # nothing is kept of a model without an id
+
+
+@needs_model
+def test_beside_busy_programs_only_free_cores_get_threads_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = SentenceTransformersSpec.model_validate(SPEC)
+    model = SentenceTransformerModel(spec, tmp_path, device="cpu")
+    model.engine = ENGINE
+    clock, threads, cores = SimpleNamespace(now=100.0, used=0.0), list[int](), torch.get_num_threads()
+    free = iter([4, 1.4, 1, 1, 4, 4])  # cores that each run gets
+    encoded = model._encoded
+
+    def run(*args: Any) -> Any:
+        threads.append(torch.get_num_threads())
+        clock.now += 10
+        clock.used += 10 * min(next(free), threads[-1])
+        return encoded(*args)
+
+    monkeypatch.setattr(model, "_encoded", run)
+    clocks = SimpleNamespace(monotonic=lambda: clock.now, process_time=lambda: clock.used)
+    monkeypatch.setattr(in_process, "time", clocks)
+    torch.set_num_threads(4)
+    try:
+        rows = [model.embed([text], prompt="", role="", batch_size=16) for text in TEXTS[:6]]
+        assert torch.get_num_threads() == 4
+    finally:
+        torch.set_num_threads(cores)
+    assert threads == [4, 4, 1, 1, 1, 4]
+    monkeypatch.undo()
+    for text, row in zip(TEXTS, rows, strict=False):
+        assert agreement(model.embed([text], prompt="", role="", batch_size=16), row).cosine <= 1e-10
