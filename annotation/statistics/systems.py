@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
@@ -215,12 +216,7 @@ class Comparison:
             variances = float(spread), max(float(mean.error) ** 2 - float(spread), 0.0)
             effective = counts.sum() ** 2 / (counts**2).sum()
             p = p_with_raters(float(mean.value / mean.error), variances, (len(difference) - 1, effective - 1))
-        return row | {
-            "low": float(mean.low),
-            "high": float(mean.high),
-            "p": max(p, p_least),
-            "reason": "",
-        }
+        return row | {"low": float(mean.low), "high": float(mean.high), "p": max(p, p_least), "reason": ""}
 
     def places(self) -> Iterator[dict[str, Any]]:
         """Yield the systems, each with the interval of its rank and its letters."""
@@ -255,7 +251,7 @@ class _RatingComparison(Comparison):
 
     def __init__(self, ratings: pd.DataFrame, over: Over, sign: int) -> None:
         self._ratings = ratings
-        self._grid = ratings.pivot_table(index="original", columns="system", values="value", observed=True)
+        self._grid = ratings.pivot_table("value", "original", "system", observed=True).astype(float)
         self._shared = self.among_all(self._grid.dropna())
         means = (self._shared if len(self._shared) else self._grid).mean()
         super().__init__(list((sign * means).sort_values(ascending=False, kind="stable").index), over, sign)
@@ -266,16 +262,19 @@ class _RatingComparison(Comparison):
 
     def of_both(self, first: Hashable, second: Hashable) -> pd.Series:
         """Return the difference of two systems by original."""
-        both = self._grid[[first, second]].dropna()
-        return (both[first] - both[second]).astype(float)
+        return (self._grid[first] - self._grid[second]).dropna()
 
     def of_originals(self, first: Hashable, second: Hashable) -> Floats:
-        return self.of_both(first, second).to_numpy(np.float64)
+        differences: Floats = self._grid[first].to_numpy() - self._grid[second].to_numpy()
+        return differences[~np.isnan(differences)]
+
+    @cached_property
+    def _by_rater(self) -> pd.DataFrame:
+        return self._ratings.pivot_table("value", ["rater_id", "original"], "system")
 
     def of_raters(self, first: Hashable, second: Hashable) -> Floats:
-        by_rater = self._ratings.pivot_table(index=["rater_id", "original"], columns="system", values="value")
-        both = by_rater.reindex(columns=[first, second]).dropna()
-        return (both[first] - both[second]).groupby("rater_id").agg(["sum", "size"]).to_numpy(np.float64)
+        differences = (self._by_rater[first] - self._by_rater[second]).dropna()
+        return differences.groupby("rater_id").agg(["sum", "size"]).to_numpy(np.float64)
 
     def systems(self) -> Iterator[dict[str, Any]]:
         """Yield the systems, the best first."""

@@ -72,7 +72,9 @@ def compared(
         return _by_blocks(ratings, pairs, design, judging, blocks)
     unruled = {asked(question, label): question for question, label in other_labels(design)}
     compare = functools.partial(compared_by, over=design.rule.interval, lower_is_better=_lower(design), unruled=unruled)
-    shared = (pair for pair in pairs if pair.transformation not in EIGHT and original_of(pair, judging))
+    shared = [pair for pair in pairs if pair.transformation not in EIGHT and original_of(pair, judging)]
+    if len({pair.transformation for pair in shared}) < 2:
+        return NONE
     return by_language(_answers(ratings, pairs, design, judging), compare, shared, design.rule.min_raters)
 
 
@@ -219,9 +221,7 @@ def _lower(design: Design) -> set[str]:
     """Return the questions whose lower numbers are the better ones: by the rubric, or else by the study's rules."""
     higher = {asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is not None}
     lower = {asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is None} - higher
-    by_rubric = {
-        name: is_lower for name in design.rated if (is_lower := design.asked(name).lower_is_better) is not None
-    }
+    by_rubric = {name: fewer for name in design.rated if (fewer := design.asked(name).lower_is_better) is not None}
     return {name for name in {*lower, *by_rubric} if by_rubric.get(name, True)}
 
 
