@@ -17,7 +17,7 @@ the sample once more. A control never stands among systems' outputs, whose ratin
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -124,11 +124,11 @@ class ControlDesign:
         spares: Sequence[Pair],
         known_items: Sequence[Pair] = (),
         blocks: Mapping[str, int] | None = None,
-        before: Mapping[Queue, int] | None = None,
+        existing: Sequence[Pair] = (),
     ) -> list[Pair]:
         """Return controls and repeats for every batch of every queue; fewer if texts do not suffice.
 
-        A queue that has pairs `before` these gets what these add.
+        A queue that has `existing` pairs gets what these add, and no control that is among the existing ones.
 
         Controls are made of `spares`, pairs that were not drawn, and where these do not reach of the sample's own.
         Items of a subject whose right answers are known (`known_items`) are controls as they are. No more pairs are
@@ -136,17 +136,18 @@ class ControlDesign:
         offered, these alone count, repeats are spread evenly over their blocks, and the third is one of the block.
         """
         controls: list[Pair] = []
+        before, ids = Counter(Queue.of(pair) for pair in existing if pair.drawn), {pair.pair_id for pair in existing}
         unused, right = queues_of(spares), queues_of(known_items)
         offered = sample if blocks is None else [pair for pair in sample if pair.pair_id in blocks]
         for queue, pairs in queues_of(offered).items():
-            batches = self.batches(len(pairs), (before or {}).get(queue, 0))
+            batches = self.batches(len(pairs), before[queue])
             shuffled = sorted(pairs, key=lambda pair: identity("control-v1", self.sample.seed, pair.pair_id))
             repeated, together = self._repeated(queue.pool) * batches, self.together(queue.pool)
             sources = (page[0] for page in pages_of([*unused.get(queue, []), *shuffled], together))
             donors = [Donor.of(pair) for pair in [*unused.get(queue, []), *shuffled][:DONORS]]
             of_queue: list[Pair] = []
             for kinds in self._pages(queue.pool):
-                of_queue += _take(self.sample.controls * batches, kinds, sources, donors)
+                of_queue += _take(self.sample.controls * batches, kinds, sources, donors, ids)
             of_queue += right.get(queue, [])[: self.sample.controls * batches]
             if blocks is None:
                 pages = pages_of(shuffled, together)
@@ -183,20 +184,20 @@ def pages_of(pairs: Iterable[Pair], together: int) -> list[list[Pair]]:
 
 
 def _take(
-    number: int, kinds: Sequence[ControlKind], sources: Iterator[Pair], donors: Sequence[Donor]
+    number: int, kinds: Sequence[ControlKind], sources: Iterator[Pair], donors: Sequence[Donor], ids: Collection[str]
 ) -> Iterator[Pair]:
-    """Yield controls of these kinds, each time of one source, from `number` different sources."""
+    """Yield controls of these kinds, each time of one source, from `number` sources, with none of the `ids`."""
     while number:
         source = next(sources, None)
         if source is None:
             return
-        negatives = _negatives(source, donors, kinds.count("negative"))
-        if len(negatives) == kinds.count("negative"):
+        controls = _negatives(source, donors, kinds.count("negative"))
+        if "positive" in kinds:
+            changed = all_but_unchanged(source.original, source.language)
+            controls.insert(0, _control(source, "positive", source.key, changed))
+        if len(controls) == len(kinds) and not any(control.pair_id in ids for control in controls):
             number -= 1
-            if "positive" in kinds:
-                changed = all_but_unchanged(source.original, source.language)
-                yield _control(source, "positive", source.key, changed)
-            yield from negatives
+            yield from controls
 
 
 def _negatives(source: Pair, donors: Sequence[Donor], number: int) -> list[Pair]:

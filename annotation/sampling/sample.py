@@ -129,8 +129,7 @@ def draw_from(
     order = list(study.kinds)
     pairs.sort(key=lambda pair: order.index(pair.transformation))
     blocks = block_numbers(study, pairs) if study.raters.blocks else None
-    before = Counter(Queue.of(pair) for pair in existing if pair.drawn)
-    controls = ControlDesign.of(study, rubric).make(pairs, spares, candidates.known(existing), blocks, before)
+    controls = ControlDesign.of(study, rubric).make(pairs, spares, candidates.known(existing), blocks, existing)
     return SampleDrawing(pairs, controls, candidates.supply), texts
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 from annotation import server
 from annotation.campaign.counting import untimed
@@ -20,7 +19,8 @@ from annotation.status.status import read_status
 from annotation.status.text import next_step, status_text
 from annotation.verdicts.evidence import Evidence
 from generation.production import generate
-from plumbline.study import ROOT, Study, load_study
+from plumbline.study import ROOT, Study
+from tests.annotation.outputs import of_outputs
 
 PEOPLE = ROOT.parent / "shared" / "data" / "people"
 COLUMNS = {"pair": "pair", "rater": "rater", "quality": "quality", "fluency": "fluency"}
@@ -29,22 +29,8 @@ UNKNOWN = "too fast: {0} of {0} raters (the time that their answers took is unkn
 
 def study_of(folder: Path, texts: pd.DataFrame) -> Study:
     """A study of outputs that somebody has: columns text and output."""
-    texts.to_csv(folder / "texts.csv", index=False)
-    outputs = {"path": "texts.csv", "text": "text", "output": "output"}
-    asked = {"asked": {"en": "It was rewritten."}, "expected": {"negative": {"quality": 1}}}
-    content = {
-        "name": "elsewhere",
-        "datasets": [
-            {"name": "texts", "task": "bitext_mining", "path": "texts.csv", "language": "en", "split": "all",
-             "columns": {"sentence1": "text", "sentence2": "text"}}
-        ],
-        "transformations": [{"name": "rewritten", "axis": "own", "outputs": outputs, "raters": asked}],
-        "seeds": [1],
-        "sample": {"pairs": len(texts), "controls": 0, "repeats": 0},
-        "raters": {"per_pair": 3},
-    }  # fmt: skip
-    (folder / "elsewhere.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    study = load_study(folder / "elsewhere.yaml", folder / "exports")
+    sample = {"pairs": len(texts), "controls": 0, "repeats": 0}
+    study = of_outputs(folder, texts, name="elsewhere", sample=sample, raters={"per_pair": 3})
     generate(study)
     draw_sample(study)
     return study

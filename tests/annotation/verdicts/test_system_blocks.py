@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -30,7 +31,8 @@ from generation.production import generate
 from plumbline.statistics.group_sequential import error_reached, spent
 from plumbline.statistics.paired import holm
 from plumbline.study import Study
-from tests.annotation.campaigns import ALONE, Make
+from tests.annotation.campaigns import ALONE
+from tests.annotation.outputs import of_outputs
 from tests.scale import scaled
 
 ENDS = (20, 40, 60)
@@ -39,37 +41,15 @@ MAPPING = {"pair": "pair", "rater": "rater", "quality": "quality", "fluency": "f
 
 
 def systems_study(
-    variant: Make,
     folder: Path,
     names: Sequence[str] = ("ours", "theirs", "third"),
     queues: Mapping[str, str] = MappingProxyType({}),
 ) -> Study:
     """A drawn study of systems in a queue (or `queues`), whose 60 originals are rated in three blocks by two raters."""
     texts = [f"Text {number} says {number * 7919 % 1000} things of {number * 104729 % 997}." for number in range(60)]
-    rows = [",".join(["text", *names]), *(",".join([text, *(f"{name} {text}" for name in names)]) for text in texts)]
-    (folder / "texts.csv").write_text("\n".join(rows))
-    asked = {"asked": {"en": "Is it the same?"}}
-    outputs = {"path": str(folder / "texts.csv"), "text": "text"}
-    systems = [
-        {
-            "name": name,
-            "axis": "own",
-            "queue": queues.get(name, "both"),
-            "outputs": {**outputs, "output": name},
-            "raters": asked,
-        }
-        for name in names
-    ]
-    dataset = {"name": "mine", "task": "bitext_mining", "path": outputs["path"], "language": "en", "split": "all"}
-    study = variant(
-        name="blocks",
-        datasets=[{**dataset, "columns": {"sentence1": "text", "sentence2": "text"}}],
-        transformations=systems,
-        seeds=[1],
-        sample={"pairs": 60, **ALONE},
-        raters={"per_pair": 2, "blocks": list(ENDS)},
-        acceptance=RULE,
-    )
+    table = pd.DataFrame({"text": texts, **{name: [f"{name} {text}" for text in texts] for name in names}})
+    parts = {"sample": {"pairs": 60, **ALONE}, "raters": {"per_pair": 2, "blocks": list(ENDS)}, "acceptance": RULE}
+    study = of_outputs(folder, table, {name: queues.get(name, "both") for name in names}, name="blocks", **parts)
     generate(study)
     draw_sample(study)
     return study
@@ -91,23 +71,20 @@ def rate(study: Study, folder: Path, quality: Mapping[str, float], raters: Seque
     write_looks(Evidence(study))
 
 
-def test_systems_of_a_queue_have_the_same_originals_in_each_block(variant: Make, tmp_path: Path) -> None:
-    records = CampaignRecords(systems_study(variant, tmp_path))
+def test_systems_of_a_queue_have_the_same_originals_in_each_block(tmp_path: Path) -> None:
+    records = CampaignRecords(systems_study(tmp_path))
     numbers = block_numbers(records.study, records.pairs)
-    blocks = {
-        (name, block): {
-            pair.original for pair in records.pairs if (pair.transformation, numbers[pair.pair_id]) == (name, block)
-        }
-        for name, block in itertools.product(("ours", "theirs", "third"), range(3))
-    }
-    for block, end in enumerate(np.diff(ENDS, prepend=0)):
-        assert len(blocks["ours", block]) == end
+    blocks = defaultdict[tuple[str, int], set[str]](set)
+    for pair in records.pairs:
+        blocks[pair.transformation, numbers[pair.pair_id]].add(pair.original)
+    for block in range(3):
+        assert len(blocks["ours", block]) == 20
         assert blocks["ours", block] == blocks["theirs", block] == blocks["third", block]
 
 
-def test_systems_of_two_queues_have_ranks_and_a_best_one_in_each(variant: Make, tmp_path: Path) -> None:
+def test_systems_of_two_queues_have_ranks_and_a_best_one_in_each(tmp_path: Path) -> None:
     queues = {"ours": "first", "theirs": "first", "third": "second", "fourth": "second"}
-    study = systems_study(variant, tmp_path, list(queues), queues)
+    study = systems_study(tmp_path, list(queues), queues)
     rate(study, tmp_path, {"ours": 4.2, "theirs": 3.0, "third": 3.4, "fourth": 2.2})
     found = Evidence(study).side_by_side
     best = found.systems[(found.systems["question"] == "quality") & (found.systems["rank"] == 1)]
@@ -119,8 +96,8 @@ def test_systems_of_two_queues_have_ranks_and_a_best_one_in_each(variant: Make, 
     assert study.called.known == "controls"
 
 
-def test_blocks_go_on_for_systems_that_are_not_told_apart(variant: Make, tmp_path: Path) -> None:
-    study, opened, words = systems_study(variant, tmp_path), [], []
+def test_blocks_go_on_for_systems_that_are_not_told_apart(tmp_path: Path) -> None:
+    study, opened, words = systems_study(tmp_path), [], []
     for _ in range(3):
         rate(study, tmp_path, {"ours": 4.2, "theirs": 4.2, "third": 3.0})
         evidence = Evidence(study)
@@ -129,9 +106,7 @@ def test_blocks_go_on_for_systems_that_are_not_told_apart(variant: Make, tmp_pat
         words.append((status.decided, status.blocks[0]))
     assert opened == [[2, 2, 1], [3, 3, 1], [3, 3, 1]]
     assert words[0][0] is False and words[2][0] is True
-    assert words[0][1].endswith(
-        "told apart from Third; not told apart from Theirs so far; block 2 of 3 still needs 40 answers"
-    )
+    assert words[0][1].endswith("not told apart from Theirs so far; block 2 of 3 still needs 40 answers")
     assert words[2][1].endswith("decided after block 1 of 3; told apart from Third; not told apart from Theirs")
     third = [pair.pair_id for pair in evidence.pairs if pair.transformation == "third"]
     assert len(evidence.spared & {*third}) == 40 and len(evidence.all_ratings["pair_id"].unique()) == 140
@@ -139,15 +114,13 @@ def test_blocks_go_on_for_systems_that_are_not_told_apart(variant: Make, tmp_pat
     rows = done.side_by_side.differences[lambda frame: frame["question"] == "quality"].set_index(["system", "other"])
     assert rows["look"].tolist() == [3, 1, 1] and rows["n"].tolist() == [60, 20, 20]
     assert (rows["p_holm"] < 0.05).tolist() == [False, True, True]
-    exhibit = differences_exhibit(done.side_by_side)
-    assert "Look" in exhibit.text() and "hold at all looks together" in exhibit.text()
-    (sentence, _) = answers(done.side_by_side)
-    assert "not told apart from Ours" in sentence
+    assert "hold at all looks together" in differences_exhibit(done.side_by_side).text()
+    assert "not told apart from Ours" in next(answers(done.side_by_side))
 
 
-def test_looks_at_systems_stay_as_they_were_taken(variant: Make, tmp_path: Path) -> None:
+def test_looks_at_systems_stay_as_they_were_taken(tmp_path: Path) -> None:
     """A pair is withdrawn after the first look: what that said stands, and the next has its own part of the error."""
-    study = systems_study(variant, tmp_path, ("ours", "theirs"))
+    study = systems_study(tmp_path, ("ours", "theirs"))
     rate(study, tmp_path, {"ours": 4.2, "theirs": 4.0})
     before = Evidence(study)
     (taken,) = [look for look in before.block_looks if look.group[0] == "both"]
@@ -193,18 +166,15 @@ def test_a_look_that_was_taken_is_not_taken_again() -> None:
     assert p(2, replace(first, above=1e-9)) >= p(2)  # what decided must still decide
 
 
-def test_a_question_that_nobody_answered_at_first_has_no_earlier_looks(variant: Make, tmp_path: Path) -> None:
+def test_a_question_that_nobody_answered_at_first_has_no_earlier_looks(tmp_path: Path) -> None:
     """An optional question's look 2 stays look 2, though no record of look 1 has it."""
-    study = systems_study(variant, tmp_path, ("ours", "theirs"))
+    study = systems_study(tmp_path, ("ours", "theirs"))
     rate(study, tmp_path, {"ours": 4.2, "theirs": 4.0})
     before = Evidence(study)
     (first,) = [look for look in before.block_looks if look.group[0] == "both"]
     quality, fluency = first.values
-    second = [quality.model_copy(update={"look": 2}), fluency.model_copy(update={"look": 2})]
-    taken = [
-        first.model_copy(update={"values": (quality,)}),
-        first.model_copy(update={"look": 2, "values": tuple(second)}),
-    ]
+    second = tuple(one.model_copy(update={"look": 2}) for one in (quality, fluency))
+    taken = [first.model_copy(update={"values": (quality,)}), first.model_copy(update={"look": 2, "values": second})]
     members = {name: before.blocks[name, "en"] for name in ("ours", "theirs")}
     originals = {pair.pair_id: pair.original for pair in before.pairs}
     past = _shared_blocks("both", ["en"], members, taken, originals).past["ours", "theirs"]
