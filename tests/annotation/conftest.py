@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,12 +17,21 @@ from annotation import server
 from annotation.argilla.client import Argilla, connect
 from annotation.server import process
 from annotation.server.home import prepare
+from plumbline.study import Study
 from tests import forks
 from tests.annotation.argilla_site import Site, enter
 from tests.scale import FULL
-from tests.shared import made_once
+from tests.shared import generate_once, made_once
 
 PATHS, START = process.PATHS, process.start
+
+
+@pytest.fixture
+def brief(variant: Callable[..., Study]) -> Study:
+    """The sample study with three of its eight transformations and their outputs; three queues have a control each."""
+    study = variant(transformations=["paraphrasing", "expansion", "summarisation"])
+    generate_once(study)
+    return study
 
 
 @pytest.fixture(scope="session", autouse=True)

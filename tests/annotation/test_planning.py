@@ -43,11 +43,6 @@ SCALE = (1, 2, 3, 4, 5)
 RULE = RuleSpec(question="quality", at_least=3)
 
 
-def planned_with(**sizes: Any) -> PlanOptions:
-    """The options of a small plan."""
-    return PlanOptions(**sizes, campaigns=5, seed=1)
-
-
 def design(**rule: object) -> Design:
     return Design(("quality",), SCALE, 3, AcceptanceSpec.model_validate(rule))
 
@@ -65,11 +60,17 @@ def asked(study: Study) -> Tally:
 MANY = [{"name": "many", "mteb": "STS12"}]  # texts without end, as only their language is known
 
 
-def test_hteb_study_costs_what_its_wages_say(variant: Callable[..., Study]) -> None:
+@pytest.mark.parametrize(("changes", "seconds", "hourly"), [
+    ({}, 30, 24), ({"crowd": {"pay": {"hourly": 30, "seconds": 40}}}, 40, 30),
+])  # fmt: skip
+def test_a_plan_costs_what_its_wages_say(
+    changes: dict[str, Any], seconds: int, hourly: int, variant: Callable[..., Study]
+) -> None:
     """(6 + 1.25 + 1.10) * 100 pairs * 3 raters * 30 s = 20.875 hours, at $24 an hour $501; 4,800 ratings."""
-    found = asked(variant(sample={"pairs": 100, "controls": 0, "repeats": 0}, datasets=MANY))
+    found = asked(variant(sample={"pairs": 100, "controls": 0, "repeats": 0}, datasets=MANY, **changes))
     assert (found.pairs, found.answers, found.ratings) == (800, 2400, 4800)
-    assert (found.hours, found.cost / 100) == (pytest.approx(20.875), pytest.approx(501))
+    hours = 8.35 * 100 * 3 * seconds / 3600
+    assert (found.hours, found.cost / 100) == (pytest.approx(hours), pytest.approx(hours * hourly, abs=0.5))
 
 
 def test_a_question_about_one_pool_is_answered_there_alone(
@@ -98,17 +99,6 @@ def test_controls_and_repeats_cost_too(variant: Callable[..., Study]) -> None:
     assert found.hours == pytest.approx(20.875 + (more + 8 * 0.25 + 8 * 0.10) * 3 * 30 / 3600)
 
 
-def test_a_plan_pays_what_the_crowd_is_paid(variant: Callable[..., Study]) -> None:
-    """(6 + 1.25 + 1.1) * 100 pairs * 3 raters * 40 s at $30 an hour: $835; the crowd's batches sum to it."""
-    sample = {"pairs": 100, "controls": 0, "repeats": 0}
-    study = variant(sample=sample, crowd={"pay": {"hourly": 30, "seconds": 40}}, datasets=MANY)
-    found = asked(study)
-    assert (found.hours, found.cost / 100) == (pytest.approx(8.35 * 100 * 3 * 40 / 3600), pytest.approx(835, abs=0.5))
-    options = planned_with(pairs=(30,), raters=(2,), means=(4.0,))
-    text = plan_text(study, options)
-    assert "30 dollars an hour at 40 s a pair, 25% more for expansion," in text
-
-
 def test_usual_assumptions_look_like_hteb() -> None:
     """Table 2, quality overall: mean 4.09, SD 1.04, AC2 0.68."""
     ratings = simulated(RatingVariation(), (100, 3), 4.09, SCALE, 400, np.random.default_rng(1))
@@ -125,9 +115,7 @@ def test_the_mean_rule_is_right_as_often_as_theory_says() -> None:
     found = look((100, 3), 3.15, assumed)
     many = simulated(assumed, (2, 3), 3.15, SCALE, 50_000, np.random.default_rng(2))
     expected = stats.norm.cdf(0.15 / math.sqrt(many.mean(axis=2).var() / 100))
-    assert (
-        found.right(RULE) == found.accepted == pytest.approx(expected, abs=0.03)
-    )  # 3 points: 3 SDs of 1,000 campaigns
+    assert found.right(RULE) == found.accepted == pytest.approx(expected, abs=0.03)  # 3 SDs of 1,000 campaigns
     assert found.accepted + found.rejected == 1
     below = look((100, 3), 2.85, assumed)
     assert below.right(RULE) == 1 - below.accepted == pytest.approx(expected, abs=0.03)
@@ -140,9 +128,7 @@ def test_rules_keep_their_promise_at_the_threshold() -> None:
     assert look((50, 3), 3.0, same_raters, rule="lower_bound").accepted <= 0.05
     differing = RatingVariation(bias=0.4)
     assert look((50, 3), 3.0, differing, rule="lower_bound", interval="pairs_and_raters").accepted <= 0.05
-    assert (
-        look((50, 3), 3.0, differing, rule="lower_bound").accepted > 0.10
-    )  # that interval is about these raters alone
+    assert look((50, 3), 3.0, differing, rule="lower_bound").accepted > 0.10  # about these raters alone
 
 
 def test_more_pairs_make_it_surer_and_narrower() -> None:
@@ -183,28 +169,6 @@ def answered(pairs: Sequence[Pair], **answers: Any) -> pd.DataFrame:
     return frame.assign(rater_id=[f"rater-{i}" for i in range(3)] * len(pairs), **about)
 
 
-@pytest.mark.parametrize(
-    ("rule", "n", "mean"),
-    [
-        ({}, 25, 3.3), (BY_BOUND, 25, 3.3), (OVER_RATERS, 25, 3.3),
-        (BY_BOUND | {"threshold": 5, "min_pairs": 5}, 7, 3.3),
-        (OVER_RATERS | {"threshold": 5}, 25, 4.8), (OVER_RATERS | {"threshold": 1}, 25, 1.2),
-    ],
-)  # fmt: skip
-def test_plans_decide_as_verdicts_do(rule: dict[str, Any], n: int, mean: float) -> None:
-    """The same 30 campaigns by `outlook`, and as frames of ratings by `verdicts`."""
-    own, size = design(**rule), (n, 3)
-    planned = outlook(own, RatingVariation(), size, mean, 30, np.random.default_rng(4))
-    sequence_order = in_order([pair(i).pair_id for i in range(size[0])], own.seed)
-    pairs = sorted((pair(i) for i in range(size[0])), key=lambda one: sequence_order.index(one.pair_id))
-    decisions = []
-    for campaign in simulated(RatingVariation(), size, mean, SCALE, 30, np.random.default_rng(4)):
-        frame = answered(pairs, question="quality", value=campaign.ravel())
-        decisions += [one.decision for one in verdicts(pairs, frame, own, 1)]
-    assert planned.accepted * 30 == pytest.approx(decisions.count("accepted"))
-    assert planned.undecided * 30 == pytest.approx(decisions.count("undecided"))
-
-
 NATURAL = SingleLabelQuestion("sound", labels=("natural", "odd"))
 ODD: dict[str, Any] = {"question": "sound", "label": "odd"}
 
@@ -240,19 +204,32 @@ def test_rules_by_interval_keep_their_promise_at_the_limit() -> None:
     assert outlook(negation, same, (50, 3), 1.4, 200, np.random.default_rng(1)).accepted > 0.9
 
 
-@pytest.mark.parametrize(("rule", "share"), [({"at_most": 0.3}, 0.28), ({"at_most": 0.3, "rule": "lower_bound"}, 0.15)])
-def test_plans_decide_shares_as_verdicts_do(rule: dict[str, Any], share: float) -> None:
-    """The same 30 campaigns by `outlook`, and as frames of labels by `verdicts`."""
-    own, pairs = of_share(**rule), [pair(i) for i in range(25)]
-    planned = outlook(own, RatingVariation(), (25, 3), share, 30, np.random.default_rng(4))
-    decisions = []
-    for campaign in simulated(RatingVariation(), (25, 3), share, (0, 1), 30, np.random.default_rng(4)):
-        answers = np.where(campaign.ravel() == 1, "odd", "natural")
-        frame = answered(pairs, question="sound", value=pd.array([None] * 75, "Int64"), answer=answers)
-        decisions += [one.decision for one in verdicts(pairs, frame, own, None)]
-    assert planned.accepted * 30 == pytest.approx(decisions.count("accepted"))
-    assert planned.undecided * 30 == pytest.approx(decisions.count("undecided"))
-    assert 0 < planned.accepted < 1
+@pytest.mark.parametrize(
+    ("own", "n", "mean"),
+    [
+        (design(), 25, 3.3), (design(**BY_BOUND), 25, 3.3), (design(**OVER_RATERS), 25, 3.3),
+        (design(**BY_BOUND, threshold=5, min_pairs=5), 7, 3.3),
+        (design(**OVER_RATERS, threshold=5), 25, 4.8), (design(**OVER_RATERS, threshold=1), 25, 1.2),
+        (of_share(at_most=0.3), 25, 0.28), (of_share(at_most=0.3, **BY_BOUND), 25, 0.15),
+    ],
+)  # fmt: skip
+def test_plans_decide_as_verdicts_do(own: Design, n: int, mean: float) -> None:
+    """The same 12 campaigns by `outlook`, and as frames of ratings or labels by `verdicts`."""
+    planned = outlook(own, RatingVariation(), (n, 3), mean, 12, np.random.default_rng(4))
+    order = in_order([pair(i).pair_id for i in range(n)], own.seed)
+    pairs = sorted((pair(i) for i in range(n)), key=lambda one: order.index(one.pair_id))
+    decisions, of_labels = [], own.questions == ("sound",)
+    campaigns = simulated(RatingVariation(), (n, 3), mean, (0, 1) if of_labels else SCALE, 12, np.random.default_rng(4))
+    for campaign in campaigns.reshape(12, -1):
+        answers: dict[str, Any] = {"value": campaign}
+        if of_labels:
+            answers = {"value": pd.array([None] * len(campaign), "Int64"),
+                       "answer": np.where(campaign == 1, "odd", "natural")}  # fmt: skip
+        frame = answered(pairs, question=own.questions[0], **answers)
+        decisions += [one.decision for one in verdicts(pairs, frame, own, 1)]
+    assert planned.accepted * 12 == pytest.approx(decisions.count("accepted"))
+    assert planned.undecided * 12 == pytest.approx(decisions.count("undecided"))
+    assert not of_labels or 0 < planned.accepted < 1
 
 
 def test_a_plan_is_for_the_smallest_verdict(variant: Callable[..., Study], tmp_path: Path) -> None:
@@ -264,16 +241,10 @@ def test_a_plan_is_for_the_smallest_verdict(variant: Callable[..., Study], tmp_p
     assert found["verdict_pairs"].tolist() == [20, 15]
     half = outlook(design(), RatingVariation(), (20, 4), 3.4, 50, stream(5, "plan", "40", "4", "3.4"))
     assert found["accepted"][0] == half.accepted and math.isnan(found["right"][1])
-    options = planned_with(pairs=(40, 30), raters=(4,), means=(3.4,))
-    text = plan_text(study, options)
-    assert (
-        "Pairs  Raters  Dollars  at 3.4  In a verdict" in text
-        and "'never': too few pairs or raters for any decision" in text
-    )
-    assert "The languages of the texts are unknown" in text and "no file" in text  # of none.csv; the file says them
+    options = PlanOptions(pairs=(40, 30), raters=(4,), means=(3.4,), campaigns=5, seed=1)
+    assert "The languages of the texts are unknown" in plan_text(study, options)  # no file none.csv says them
     file.write_text("sentence1,sentence2,score\na,,1\n,b,2\n")
-    text = plan_text(study, options)
-    assert re.search(r"unknown \(.* row 3, field 'sentence1'.*; .* row 2, field .*\); the plan", text)
+    assert re.search(r"unknown \(.* row 3, field 'sentence1'.*; .* row 2, field .*\)", plan_text(study, options))
 
 
 def test_a_plan_by_blocks_decides_as_looks_do(variant: Callable[..., Study]) -> None:
@@ -295,9 +266,8 @@ def test_a_plan_by_blocks_decides_as_looks_do(variant: Callable[..., Study]) -> 
     assert found.width == pytest.approx(np.mean([row["high"] - row["low"] for row in last]), rel=0.02)
     planned = plan(study, [(40, 3), (80, 3)], [3.5], campaigns=5)
     assert planned["dollars"].nunique() == 1  # pairs beyond the last block are not offered
-    options = planned_with(means=(3.5,))
-    text = plan_text(study, options)
-    assert "Pairs used" in text and "Looks are after 20, 40 pairs" in text and "\n100 " not in text
+    text = plan_text(study, PlanOptions(means=(3.5,), campaigns=5, seed=1))
+    assert "Looks are after 20, 40 pairs" in text and "\n100 " not in text
 
 
 def test_a_difference_between_systems_is_found_as_often_as_the_plan_says() -> None:
@@ -479,18 +449,12 @@ def test_the_command_says_how_many_originals_tell_its_systems_apart(
         name="blocks", datasets=data, transformations=systems, seeds=[1], sample={"pairs": 60},
         raters={"per_pair": 3, "blocks": [20, 40]}, acceptance={"rule": "lower_bound"},
     )  # fmt: skip
-    found = re.search(
-        r"quality +\d +0.3 +\d+ to (\d+) +(\d+) ", apart_text(by_blocks, PlanOptions(apart=("0.3",), campaigns=100))
-    )
-    assert found and int(found[2]) > int(
-        found[1]
-    )  # a dollar and more for six answers to each, beyond the last block too
-    of_raters = {"interval": "pairs_and_raters"}
-    wider = variant(
-        name="wider", datasets=data, transformations=systems, seeds=[1], sample={"pairs": 60}, acceptance=of_raters
-    )
+    text = apart_text(by_blocks, PlanOptions(apart=("0.3",), campaigns=100))
+    found = re.search(r"quality +\d +0.3 +\d+ to (\d+) +(\d+) ", text)
+    assert found and int(found[2]) > int(found[1])  # six answers to each are a dollar, beyond the last block too
+    same: dict[str, Any] = {"datasets": data, "transformations": systems, "seeds": [1], "sample": {"pairs": 60}}
+    wider = variant(name="wider", acceptance={"interval": "pairs_and_raters"}, **same)
     options = PlanOptions(apart=("0.6",), campaigns=100)
-    assert "pairs_and_raters" in apart_text(wider, options) and "pairs_and_raters" not in apart_text(study, options)
     known = Variation(RatingVariation(), "", (0.5, 0.5), None, 0.0)
     monkeypatch.setattr(Variation, "of", lambda *_: known)
     by_interval = [
@@ -498,6 +462,6 @@ def test_the_command_says_how_many_originals_tell_its_systems_apart(
         for one in (study, wider)
     ]
     assert by_interval[1] > 1.5 * by_interval[0]
-    alone = variant(name="alone", datasets=data, transformations=systems[:1], seeds=[1], sample={"pairs": 60})
+    alone = variant(name="alone", **(same | {"transformations": systems[:1]}))
     with pytest.raises(StudyError, match="share a `queue`"):
         apart_text(alone, PlanOptions(apart=("0.2",)))

@@ -59,18 +59,15 @@ def test_every_type_is_drawn_and_worded(tmp_path: Path) -> None:
             for place, words in enumerate(question.labels.values(), 1):  # a button's number is its key
                 assert not words["en"][0].isdigit() or words["en"].split()[0] == str(place), (name, words)
         shown = [one.name for one in rubric.fields.of(name)]
-        assert [[field.name for field in fields_of(pair)] for pair in pairs if pair.pool == name] == [shown] * records[
-            name
-        ]
+        own = [[field.name for field in fields_of(pair)] for pair in pairs if pair.pool == name]
+        assert own == [shown] * records[name]
     assert {name: protocols.METRICS[name] for name in METRICS} == {**METRICS, "bitext_mining": "f1"}
     for one in read_items(study):
         task = tasks[one.task]
         assert len(one.shown) == task.candidates
         assert len(one.records) in (1, task.candidates)
-    assert any(
-        "12 candidates each, always with a right one" in line
-        for line in task_lines(read_tasks(study), read_items(study))
-    )
+    lines = task_lines(read_tasks(study), read_items(study))
+    assert any("12 candidates each, always with a right one" in line for line in lines)
 
 
 def test_a_balanced_draw_has_as_many_of_each_label_and_follows_its_seed(tmp_path: Path) -> None:

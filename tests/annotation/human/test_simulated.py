@@ -40,19 +40,14 @@ def item_of(name: str = "7", shown: tuple[str, ...] = (), records: tuple[str, ..
 
 def test_records_of_single_candidates_are_one_item_again() -> None:
     task, item = task_of("graded", candidates=11), item_of(shown=("b", "c", "a"), records=("ra", "rb", "rc"))
-    given = {
-        "rc": RaterAnswers({"t": "g2"}, 4.0, (3,)),
-        "rb": RaterAnswers({"t": "g0"}, 3.0),
-    }  # the third, and one in nobody's order
+    # The third, and one in nobody's order.
+    given = {"rc": RaterAnswers({"t": "g2"}, 4.0, (3,)), "rb": RaterAnswers({"t": "g0"}, 3.0)}
     found = list(form_of(task).answers(item, given, "r", simulated=False))
-    assert form_of(task).per_candidate and [(one.candidate, one.value, one.place) for one in found] == [
-        ("b", 0, 0),
-        ("c", 2, 3),
-    ]
+    assert form_of(task).per_candidate
+    assert [(one.candidate, one.value, one.place) for one in found] == [("b", 0, 0), ("c", 2, 3)]
     assert all(math.isnan(one.seconds) for one in found)  # how long it took is not known before the last
-    whole = list(
-        form_of(task).answers(item, {**given, "ra": RaterAnswers({"t": "cannot_tell"}, 1.0)}, "r", simulated=False)
-    )
+    given["ra"] = RaterAnswers({"t": "cannot_tell"}, 1.0)
+    whole = list(form_of(task).answers(item, given, "r", simulated=False))
     assert {one.seconds for one in whole} == {8.0} and [one.abstained for one in whole] == [True, False, False]
 
 
@@ -69,9 +64,8 @@ def test_an_answer_is_about_the_same_candidate_wherever_a_rater_saw_it() -> None
     for task, answers, wanted in cases:
         own = list(form_of(task).answers(item, {"p7": RaterAnswers(answers, 9.0, order)}, "r", simulated=False))
         assert [(one.candidate, one.label or one.value, one.place) for one in own] == wanted
-        nobody = form_of(task).answers(
-            item, {"p7": RaterAnswers(answers, 9.0, order_of("unknown"))}, "r", simulated=False
-        )
+        unknown = {"p7": RaterAnswers(answers, 9.0, order_of("unknown"))}
+        nobody = form_of(task).answers(item, unknown, "r", simulated=False)
         assert {one.place for one in nobody} == {0}
 
 

@@ -178,9 +178,8 @@ def test_models_do_what_people_do_and_are_asked_once(tmp_path: Path) -> None:
     assert orders["value"].tolist() == [4.0, 3.0, 2.0, 1.0] * 3  # the first is worth most
     one, short = annotators(study)
     assert list(lines_of(one, read_items(study))) == []
-    assert list(lines_of(short, read_items(study))) == [
-        "classes (label): no usable answer 4 times (not among the answers: 'I would say tea.')"
-    ]
+    (line,) = lines_of(short, read_items(study))
+    assert line == "classes (label): no usable answer 4 times (not among the answers: 'I would say tea.')"
 
 
 def test_a_run_without_any_usable_answer_fails(tmp_path: Path) -> None:
@@ -216,9 +215,7 @@ def test_the_sample_studys_model_is_a_recording_of_its_rule(tmp_path: Path) -> N
     recording = (ROOT / "studies" / "demo" / "annotators" / "rule.jsonl").read_text(encoding="utf-8")
     assert recording.splitlines() == list(recorded_rule.lines(study))
     (done,) = annotate(study)
-    assert done.line("answers").endswith(
-        "57 answers, 0 failed, 0 unanswered, 0 already stored; recorded, no model was asked"
-    )
+    assert "57 answers, 0 failed, 0 unanswered, 0 already stored; recorded" in done.line("answers")
     answers = Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, "judge run")
     assert set(answers["rater_id"]) == {"rule (recorded)"}
     assert answers.groupby("task")["item"].nunique().to_dict() == Counter(item.task for item in read_items(study))

@@ -19,9 +19,7 @@ STS = {"name": "sts", "task": "sts", "language": "en"}
 def test_gold_scores_of_another_scale_are_refused_or_mapped(variant: Callable[..., Study], tmp_path: Path) -> None:
     (tmp_path / "sts.csv").write_text("sentence1,sentence2,score\na b,c d,1\ne f,g h,7\n")
     file = {**STS, "path": str(tmp_path / "sts.csv")}
-    with pytest.raises(
-        DataError, match=r"item 1: the gold score 7 is outside the scale 0 to 5; set the data set's gold_scale"
-    ):
+    with pytest.raises(DataError, match="item 1: the gold score 7 is outside the scale 0 to 5; set .* gold_scale"):
         pairs_of(variant(datasets=[file]))
     pairs = pairs_of(variant(datasets=[{**file, "gold_scale": [1, 7]}]))
     assert [(pair.gold, pair.gold_lowest, pair.gold_highest) for pair in pairs] == [(1, 1, 7), (7, 1, 7)]

@@ -175,12 +175,7 @@ def test_ratings_far_from_the_judges_are_listed() -> None:
 
 def judgements() -> pd.DataFrame:
     """Judges x and y of three outputs; of the second x has no score."""
-    rows = [
-        ("x", "0", 3.5),
-        ("x", "1", math.nan),
-        ("x", "2", 2.25),
-        *(("y", str(pair), 3.0 + pair) for pair in range(3)),
-    ]
+    rows = [("x", "0", 3.5), ("x", "1", math.nan), ("x", "2", 2.25), ("y", "0", 3.0), ("y", "1", 4.0), ("y", "2", 5.0)]
     found = pd.DataFrame(rows, columns=["judge", "pair_id", "score"]).assign(question="quality")
     return found.assign(status=np.where(found["score"].isna(), "failed", "ok"))
 

@@ -98,9 +98,8 @@ def refused(case: str) -> tuple[pd.DataFrame, Judging, Design]:
         ratings = ratings[ratings["pair_id"].isin([one.pair_id for one in sample()][:29])]
     elif case == "unanswered":
         last = said.index == said.index[-1]
-        judging = replace(
-            judging, judgements=said.assign(score=said["score"].mask(last), status=np.where(last, "unanswered", "ok"))
-        )
+        said = said.assign(score=said["score"].mask(last), status=np.where(last, "unanswered", "ok"))
+        judging = replace(judging, judgements=said)
     elif case == "others":
         judging = replace(judging, judged=judging.judged.iloc[3:])
     elif case == "nothing beyond":
@@ -140,12 +139,8 @@ def test_failed_judgements_are_counted_and_bias_nothing() -> None:
     ratings, judging = frames()
     said = judging.judgements
     worst = said["score"] < 3.2
-    found = row(
-        ratings,
-        replace(
-            judging, judgements=said.assign(score=said["score"].mask(worst), status=np.where(worst, "failed", "ok"))
-        ),
-    )
+    failed = said.assign(score=said["score"].mask(worst), status=np.where(worst, "failed", "ok"))
+    found = row(ratings, replace(judging, judgements=failed))
     assert found["n_failed"] == worst.sum() > 40
     assert abs(found["mean"] - found["people_mean"]) < 0.15 and found["reason"] == ""
     kept = ratings[~ratings["pair_id"].isin(said.loc[worst, "pair_id"])]

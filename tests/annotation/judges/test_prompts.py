@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 
@@ -13,104 +14,34 @@ FIVE = Scale(1, 5, points=(1, 2, 3, 4, 5))
 TENTHS = Scale(0, 5)
 
 
-@pytest.mark.parametrize(
-    ("text", "score"),
-    [("4", 4), (" 4\n", 4), ("**4**", 4), ("4.", 4), ("4.0", 4), ("<think>it is 2</think>\n\n5", 5)],
-)
-def test_a_number_alone_is_the_score(text: str, score: float) -> None:
-    assert read_text(Completion(text), FIVE).score == score
-
-
-def test_decimals_are_scores_where_the_scale_has_them() -> None:
-    assert read_text(Completion("4.3"), TENTHS).score == 4.3
+FOUR = """4| 4. |**4**|__4__|`4`|"4"|4.0|4,0|4,00|four|Four.|VIER|quatre|cuatro|4/5|4 / 5|4 out of 5|4 of 5.|4 von 5
+4 sur 5|4 de 5|4 (of 5)|４|４／５|٤|४|Rating: 4|**Rating:** 4/5|Final score = **4**|Bewertung: vier|Note : 4
+4 = almost the same|4 - almost the same|4 – almost the same.|4: good|4 (good)|4 (four)|4 = the two texts mean the same
+"4".|**4**.|{"score": 4}|{"score": 4.0, "reason": "5 words differ"}"""
 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        *(
-            "4",
-            " 4. ",
-            "**4**",
-            "__4__",
-            "`4`",
-            '"4"',
-            "4.0",
-            "4,0",
-            "4,00",
-            "four",
-            "Four.",
-            "VIER",
-            "quatre",
-            "cuatro",
-        ),
-        *(
-            "4/5",
-            "4 / 5",
-            "4 out of 5",
-            "4 of 5.",
-            "4 von 5",
-            "4 sur 5",
-            "4 de 5",
-            "4 (of 5)",
-            "４",
-            "４／５",
-            "٤",
-            "४",
-        ),
-        *("Rating: 4", "**Rating:** 4/5", "Final score = **4**", "Bewertung: vier", "Note : 4", "4 = almost the same"),
-        *("4 - almost the same", "4 – almost the same.", "4: good", "4 (good)", "<think>3? No.</think>\n\n4"),
-        *("4 (four)", "4 = the two texts mean the same", '"4".', "**4**."),
-        *('{"score": 4}', '{"score": 4.0, "reason": "5 words differ"}', '```json\n{"reason": "", "rating": 4}\n```'),
-    ],
+    [*re.split(r"[|\n]", FOUR), "<think>3? No.</think>\n\n4", '```json\n{"reason": "", "rating": 4}\n```'],
 )
 def test_an_answer_in_any_form_with_one_reading_on_the_scale_is_read(text: str) -> None:
     assert read_text(Completion(text), FIVE).score == 4.0
 
 
-def test_a_comma_is_read_as_decimal_only_where_it_cannot_be_of_thousands() -> None:
-    assert read_text(Completion("4,3"), TENTHS).score == 4.3
-    assert math.isnan(read_text(Completion("1,000"), Scale(0, 2000)).score)
-    assert math.isnan(read_text(Completion("1.000"), Scale(0, 2000)).score)
+def test_a_comma_is_a_decimal_one_only_where_it_cannot_be_of_thousands() -> None:
+    assert read_text(Completion("4.3"), TENTHS).score == read_text(Completion("4,3"), TENTHS).score == 4.3
+    assert all(math.isnan(read_text(Completion(text), Scale(0, 2000)).score) for text in ("1,000", "1.000"))
     assert read_text(Completion("8/10"), Scale(0, 10)).score == 8
+
+
+NONE = """8/10|4/50|3 or 4|3-4|3 to 4|about 4|not 4|4 = not 3|4th|4½|null|1,5,3|Rating: 4 of 10|Rating: 3, fluency: 4
+four or five|three - four|4 (or five)|Three: 4|4*5|4_5|{"score": 4, "score": 2}|{"score": null}|{"a": 3, "b": 4}|{4}"""
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        *(
-            (text, f"not just a number: {text!r}")
-            for text in (
-                *(
-                    "8/10",
-                    "4/50",
-                    "3 or 4",
-                    "3-4",
-                    "3 to 4",
-                    "about 4",
-                    "not 4",
-                    "4 = not 3",
-                    "4th",
-                    "4½",
-                    "null",
-                    "1,5,3",
-                ),
-                *(
-                    "Rating: 4 of 10",
-                    "Rating: 3, fluency: 4",
-                    "four or five",
-                    "three - four",
-                    "4 (or five)",
-                    "Three: 4",
-                    "4*5",
-                    "4_5",
-                    '{"score": 4, "score": 2}',
-                    '{"score": null}',
-                    '{"a": 3, "b": 4}',
-                    "{4}",
-                ),
-            )
-        ),
+        *((text, f"not just a number: {text!r}") for text in re.split(r"[|\n]", NONE)),
         ("I'm sorry, but I can't rate this.", "not just a number: \"I'm sorry, but I can't rate this.\""),
         ("7", "outside the scale 1 to 5: 7"),
         ("0", "outside the scale 1 to 5: 0"),

@@ -30,6 +30,7 @@ from tests.stubs import Asked, ChatStub, Reply, answers, refuses, says
 PAIRS, JUDGED = 3, 6  # of the sample; by default twice as many are judged
 PTEBS = ("pteb_sts", "pteb_paraphrase")
 RUBRIC = "You rate texts as the people of a study do."
+OWN = {"name": "own", "source": "mine", "language": "en"}  # a prompt beside the study
 
 
 def chat(url: str, concurrency: int = 32, **changes: Any) -> dict[str, Any]:
@@ -82,9 +83,8 @@ def test_scores_are_expected_from_a_servers_probabilities(judged_by: Callable[..
 def test_a_judge_reads_the_raters_words_first_and_the_texts_last(judged_by: Callable[..., Study]) -> None:
     study = judged_by(chat("http://127.0.0.1:9/v1"))
     rubric, (asked,) = load_rubric(study), questionnaires(study)
-    pair = draw_judged(study, keep=False)[0].model_copy(
-        update={"original": "a {points} b", "transformed": "{original}"}
-    )
+    texts = {"original": "a {points} b", "transformed": "{original}"}
+    pair = draw_judged(study, keep=False)[0].model_copy(update=texts)
     asking, *_ = asked.askings(pair)
     assert asking.message.startswith(RUBRIC)
     assert " ".join(rubric.guidelines["en"].split()) in " ".join(asking.message.split())
@@ -130,9 +130,8 @@ def test_a_point_that_a_server_may_begin_with_another_is_read_as_text(
     judged_by: Callable[..., Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A tokenizer with a token a digit gives the first token of 10 as 1."""
-    own = {"name": "own", "source": "mine", "language": "en", "text": "{original} {transformed}", "question": "near"}
-    scale = {"lowest": 0, "highest": 10, "variables": ["original", "transformed"]}
-    (tmp_path / "own.yaml").write_text(json.dumps({**own, **scale}))
+    own = {**OWN, "text": "{original} {transformed}", "question": "near", "lowest": 0, "highest": 10}
+    (tmp_path / "own.yaml").write_text(json.dumps({**own, "variables": ["original", "transformed"]}))
     with ChatStub(lambda asked: shares(asked, **{"1": 0.99}) if "logprobs" in asked.body else says("10")) as stub:
         study = judged_by(chat(stub.url, prompt="own.yaml"))
         judge(study)
@@ -171,7 +170,7 @@ def test_a_reply_that_is_no_chat_answer_ends_no_run(judged_by: Callable[..., Stu
             assert judge(study)[0].counts == {"reused": JUDGED - 1, "ok": 1}
 
 
-@pytest.mark.parametrize("reply", NO_CHAT_ANSWERS)
+@pytest.mark.parametrize("reply", [NO_CHAT_ANSWERS[0], NO_CHAT_ANSWERS[-1]])
 def test_a_server_that_gives_no_chat_answer_ever_is_one_line(judged_by: Callable[..., Study], reply: Reply) -> None:
     with ChatStub(lambda _: reply) as stub, pytest.raises(ServiceError, match="answer"):
         judge(judged_by(chat(stub.url)))
@@ -187,16 +186,15 @@ def test_a_field_that_every_question_is_refused_for_is_named_and_can_be_left_out
         refused = [name for name in ("logprobs", "max_tokens", "temperature") if name in asked.body]
         return refuses(400, f"Unsupported parameter: '{refused[0]}'") if refused else says("Score: **4**")
 
-    spec = chat("")
     request = {"max_tokens": None, "max_completion_tokens": 500}
     with ChatStub(script) as stub:
+        spec = chat(stub.url)
         for more, field in (({}, "max_tokens"), (request, "temperature")):
-            settings = {"request": more}
-            engine = {**spec["engine"], "base_url": stub.url, "settings": settings}
+            spec["engine"]["settings"] = {"request": more}
             with pytest.raises(ServiceError, match=rf"for {field}: .* in the settings of judges \(one\)"):
-                judge(judged_by({**spec, "engine": engine}))
-        engine["settings"] = {"request": {**request, "temperature": None}}
-        (done,) = judge(judged_by({**spec, "engine": engine}))
+                judge(judged_by(spec))
+        spec["engine"]["settings"] = {"request": {**request, "temperature": None}}
+        (done,) = judge(judged_by(spec))
     assert done.counts["ok"] == JUDGED * 2
     assert {asked.body["max_completion_tokens"] for asked in stub.asked[-JUDGED:]} == {500}
 
@@ -296,7 +294,7 @@ def test_a_table_that_a_hand_has_changed_is_refused(judged_by: Callable[..., Stu
     [
         (
             {"prompt": "pteb_sts", "score": "expected"},
-            "asks for decimals, which take several tokens; write score: text",
+            "asks for decimals, which take several tokens",
         ),
         ({"prompt": "own.yaml"}, "has the unknown variable {rubric}"),
     ],
@@ -304,22 +302,11 @@ def test_a_table_that_a_hand_has_changed_is_refused(judged_by: Callable[..., Stu
 def test_what_a_judge_cannot_be_asked_is_one_line(
     judged_by: Callable[..., Study], tmp_path: Path, changes: dict[str, Any], line: str
 ) -> None:
-    own = {"name": "own", "source": "mine", "language": "en", "variables": ["rubric"], "text": "{rubric}"}
-    (tmp_path / "own.yaml").write_text(json.dumps(own))
+    (tmp_path / "own.yaml").write_text(json.dumps({**OWN, "variables": ["rubric"], "text": "{rubric}"}))
     study = judged_by(chat("http://127.0.0.1:9/v1", **changes))
     with pytest.raises(StudyError) as error:
         questionnaires(study)
     assert line in str(error.value)
-
-
-def test_ones_own_prompt_is_read_beside_the_study(judged_by: Callable[..., Study], tmp_path: Path) -> None:
-    text = "{question}\n{points}\n{original} / {transformed}"
-    own = {"name": "own", "source": "mine", "language": "en", "text": text}
-    variables = ["question", "points", "original", "transformed"]
-    (tmp_path / "own.yaml").write_text(json.dumps({**own, "variables": variables}))
-    study = judged_by(chat("http://127.0.0.1:9/v1", prompt="own.yaml"))
-    (asked,), (pair, *_) = questionnaires(study), draw_judged(study, keep=False)
-    assert next(asked.askings(pair)).message.endswith(f"\n{pair.original} / {pair.transformed}")
 
 
 def test_the_sample_studys_judges_answer_by_their_rule(generated: Study) -> None:

@@ -38,9 +38,8 @@ def test_a_kind_of_one_file_is_asked_read_and_judged(
     variant: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     guide = (ROOT / "docs/guides/maintainer.md").read_text(encoding="utf-8")
-    (code,) = [
-        block for block in re.findall(r"```python\n(.*?)```", guide, re.DOTALL) if "class NumberQuestion" in block
-    ]
+    blocks = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    (code,) = [block for block in blocks if "class NumberQuestion" in block]
     assert len(code.splitlines()) <= 60
     (tmp_path / "numbers_typed.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
@@ -49,9 +48,7 @@ def test_a_kind_of_one_file_is_asked_read_and_judged(
     ask(monkeypatch, tmp_path, rubric(ERRORS))
     study = variant(rubric="kinds", acceptance={"rules": [{"question": "errors", "at_most": 2}], "min_pairs": 8})
     asked, queue = load_rubric(study), Queue("paraphrasing", "en", "en")
-    shown = next(
-        question for question in task_of(study, asked, queue, "q")["questions"] if question["name"] == "errors"
-    )
+    (shown,) = (one for one in task_of(study, asked, queue, "q")["questions"] if one["name"] == "errors")
     assert (shown["kind"], shown["required"]) == ("text", True)
     form = Words.of(asked, queue).forms["errors"]
     assert (form.type, form.options) == ("text", ())

@@ -13,7 +13,6 @@ from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
 from annotation.judges.powered import JudgesOutcome, Judging
 from annotation.records import Decision, Look, Origin, Review, RuleSet, Supply, Verdict
-from annotation.report.exhibits import rules_exhibit
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import methods, methods_blocks
 from annotation.report.page import page_facts
@@ -160,6 +159,7 @@ CASES: dict[str, Callable[[Study], CampaignMaterial]] = {
     "rules changed twice": fixed(1, 2),
     "made by this generator": generated("r1"),
     "made by another revision": generated("r2"),
+    "made with other fields of requests": generated("r1", max_tokens=None, max_completion_tokens=9, stop=["</é>"]),
     "items of a data set": of_a_data_set,
 }
 
@@ -195,19 +195,6 @@ def test_the_section_says_how_systems_were_compared_and_only_what_was_done(
     a_file = material(study, pairs, rated.assign(source="ours.csv"), side_by_side=found)
     assert "not told which" not in methods_blocks(a_file)["systems"]
     assert methods_blocks(small(demo))["systems"] == "" and not any("MASI" in text for text in methods(a_file))
-
-
-def test_fields_of_requests_are_told(demo: Study) -> None:
-    request = {"max_tokens": None, "max_completion_tokens": 9, "temperature": None, "stop": ["</é>"]}
-    section = "\n".join(methods(generated("r1", **request)(demo)))
-    fields = 'top_p 1, up to 9 tokens, max_completion_tokens 9, stop ["</é>"]'
-    assert f"revision r1 ({fields}), without sending max_tokens and temperature. The hashes" in section
-    assert "up to the server's limit of tokens), without" in "\n".join(methods(generated("r1", max_tokens=None)(demo)))
-
-
-def test_rules_are_told_in_words(demo: Study) -> None:
-    rules = rules_exhibit(of_a_data_set(demo)).frame.set_index("rule")["value"]
-    assert rules["acceptance.rules"] == "mean quality at least 3"
 
 
 def with_judges(demo: Study) -> CampaignMaterial:

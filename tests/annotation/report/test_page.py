@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -31,23 +31,14 @@ from plumbline.records import Rating
 from plumbline.study import Study, load_study
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.ratings.test_review import rate
+from tests.annotation.verdicts.fixed import fixed_in_2025
 from tests.axe import grave_of_file
-from tests.conftest import DEMO
+from tests.conftest import make_variant
 from tests.shared import generate_once
 
 SECTIONS = [
-    "In short",
-    "Contents",
-    "What is doubtful",
-    "What was decided",
-    "Examples",
-    "Methods",
-    "Ratings and agreement",
-    "Reliability",
-    "Raters",
-    "Decisions and exclusions",
-    "Rules",
-    "This report",
+    *("In short", "Contents", "What is doubtful", "What was decided", "Examples", "Methods", "Ratings and agreement"),
+    *("Reliability", "Raters", "Decisions and exclusions", "Rules", "This report"),
 ]
 TABLES = {"verdicts", "table_2", "agreement", "examples", "raters", "signs", "decisions", "exclusions", "rules",
           "amendments", "ratings_by_point", "means", "wording",
@@ -83,18 +74,37 @@ class Reader(HTMLParser):
 
 @pytest.fixture(scope="module")
 def rated(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    """The sample study with the ratings of `rate`: 192 pairs, three raters, two questions; a gives 1 to everything."""
-    study = load_study(DEMO, tmp_path_factory.mktemp("rated"))
+    """78 pairs with the ratings of `rate`: three raters, two questions; a gives 1 to everything."""
+    make = make_variant(tmp_path_factory.mktemp("rated"))
+    study = make(transformations=["paraphrasing", "expansion", "summarisation"], sample={"pairs": 26})
     generate_once(study)
     rate(study)
     return study
 
 
+@pytest.fixture(scope="module")
+def accepted(rated: Study, tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """The same with its verdicts."""
+    study = copied(rated, tmp_path_factory.mktemp("accepted"))
+    accept(study)
+    return study
+
+
+def copied(study: Study, folder: Path) -> Study:
+    shutil.copytree(study.folder, folder / "exports" / study.name)
+    return load_study(study.file, folder / "exports")
+
+
 @pytest.fixture
 def study(rated: Study, tmp_path: Path) -> Study:
-    """A copy of it for one test."""
-    shutil.copytree(rated.folder, tmp_path / "exports" / rated.name)
-    return load_study(DEMO, tmp_path / "exports")
+    """A copy of the ratings for one test."""
+    return copied(rated, tmp_path)
+
+
+@pytest.fixture
+def judged(accepted: Study, tmp_path: Path) -> Study:
+    """A copy of ratings and verdicts for one test."""
+    return copied(accepted, tmp_path)
 
 
 def table(study: Study, name: str) -> pd.DataFrame:
@@ -107,9 +117,8 @@ def records(study: Study, name: str) -> list[dict[str, Any]]:
 
 
 def test_its_numbers_are_those_of_the_records(study: Study) -> None:
-    Manifest.of(study).write_table(
-        "ratings.parquet", CampaignRecords(study).ratings.assign(comment="Ada Lovelace, 555-0100"), Rating
-    )
+    commented = CampaignRecords(study).ratings.assign(comment="Ada Lovelace, 555-0100")
+    Manifest.of(study).write_table("ratings.parquet", commented, Rating)
     accept(study)
     page = Reader(write_report(study))
     assert page.headings == [*SECTIONS, "Notes"]
@@ -117,9 +126,8 @@ def test_its_numbers_are_those_of_the_records(study: Study) -> None:
     assert page.tags.count("svg") == 2  # a figure for each question
     assert SIMULATED not in page.words
 
-    places = re.findall(
-        r'<i class="mean" style="left: ([\d.]+)%"', (study.folder / "report" / "index.html").read_text(encoding="utf-8")
-    )
+    html = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
+    places = re.findall(r'<i class="mean" style="left: ([\d.]+)%"', html)
     means = [question["mean"] for verdict in records(study, "verdicts") for question in verdict["questions"]]
     assert list(map(float, places)) == [round(100 * (mean - 1) / 4, 1) for mean in means]  # on a scale of 1 to 5
     found = table(study, "verdicts")
@@ -134,13 +142,13 @@ def test_its_numbers_are_those_of_the_records(study: Study) -> None:
         assert f"{group['questions'][0]['mean']:.2f} ± {group['questions'][0]['sd']:.2f}" in page.words
 
     raters = table(study, "raters").set_index("rater_id")
-    assert raters["submitted"].to_dict() == raters["counting"].to_dict() == dict.fromkeys("abc", 192 * 2)
+    assert raters["submitted"].to_dict() == raters["counting"].to_dict() == dict.fromkeys("abc", 78 * 2)
     assert raters["median_seconds"].to_list() == [30.0] * 3
-    assert "same answer" in raters.loc["a", "signs"] and raters.loc["b", "signs"] == ""
+    assert "same answer" in raters.loc["a", "signs"] and "same answer" not in raters.loc["b", "signs"]
     points = table(study, "ratings_by_point")
     own = points[(points["question"] == "quality") & (points["transformation"] == "paraphrasing")]
-    assert own["n"].sum() == 24 * 3 and own["share"].sum() == pytest.approx(1)
-    mean = (own["value"] * own["n"]).sum() / 72  # of the points, as in the verdict of the ratings
+    assert own["n"].sum() == 26 * 3 and own["share"].sum() == pytest.approx(1)
+    mean = (own["value"] * own["n"]).sum() / 78  # of the points, as in the verdict of the ratings
     assert mean == pytest.approx(float(found["quality_mean"][0]))
 
     everything = "".join(file.read_text("utf-8") for file in (study.folder / "report").iterdir())
@@ -148,12 +156,11 @@ def test_its_numbers_are_those_of_the_records(study: Study) -> None:
 
 
 def test_of_more_verdicts_than_anybody_looks_at_there_are_figures_and_no_cards(
-    study: Study, monkeypatch: pytest.MonkeyPatch
+    judged: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    accept(study)
     for module in ("verdicts.tables", "report.page"):
-        monkeypatch.setattr(f"annotation.{module}.CARDS", 7)
-    page = Reader(write_report(study))
+        monkeypatch.setattr(f"annotation.{module}.CARDS", 2)
+    page = Reader(write_report(judged))
     assert page.tags.count("svg") == 2 * 2 and "the dashed line is the threshold" in page.words
     assert "Each line is a scale" not in page.words
 
@@ -166,44 +173,38 @@ def test_exclusions_are_shown_with_what_they_change_and_reasons_are_only_text(st
     assert page.tags.count("script") == 1 and f"{SCRIPT} fails controls" in page.words
     assert table(study, "decisions")["reason"].to_list() == [f"'{SCRIPT} fails controls"]  # no formula
     counts = table(study, "exclusions")
-    assert counts.loc[counts["counts"] == "yes", "ratings"].item() == 192 * 2 * 2
-    assert counts.loc[counts["why"].str.contains("excluded"), "ratings"].item() == 192 * 2
+    assert counts.loc[counts["counts"] == "yes", "ratings"].item() == 78 * 2 * 2
+    assert counts.loc[counts["why"].str.contains("excluded"), "ratings"].item() == 78 * 2
     changed = sum(one["decision"] != one["review"]["with_excluded"] for one in records(study, "verdicts"))
-    assert 0 < changed < 8
-    assert (
-        "1 rater was excluded, with 384 ratings of the sample; had they counted,"
-        f" {changed} of 8 verdicts would be different." in page.words
-    )
+    assert 0 < changed < 3
+    assert f"156 ratings of the sample; had they counted, {changed} of 3 verdicts would be different" in page.words
     # b and c agree on everything, so no interval is known, and one line says so for all rows.
     same = "AC2, alpha, kappa, raw agreement, all rows: no two ratings of a pair differ"
     assert page.words.count(same) == 2 and table(study, "raters")["decision"].to_list() == ["excluded", "", ""]
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_what_does_not_count_is_counted_by_reason(study: Study) -> None:
-    """a, b, c and d are the four of each pair; e comes later, f and g did not submit."""
-    ratings = CampaignRecords(study).ratings
+def test_what_does_not_count_is_counted_by_reason_and_simulated_ratings_are_called_so(study: Study) -> None:
+    """a, b, c and d are the four of each pair; e comes later, f and g did not submit. All are simulated."""
+    ratings = CampaignRecords(study).ratings.assign(simulated=True)
     c = ratings[ratings["rater_id"] == "c"]
-    late = c["submitted_at"] + timedelta(hours=1)
-    open_ = {"value": None}
-    added = [
-        c.assign(rater_id="d"),
-        c.assign(rater_id="e", submitted_at=late),
-        c.assign(rater_id="f", status="draft", **open_),
-        c.assign(rater_id="g", status="discarded", **open_),
-    ]
+    late = c.assign(rater_id="e", submitted_at=c["submitted_at"] + timedelta(hours=1))
+    draft, discarded = (c.assign(rater_id=rater, status=status, value=None)
+                        for rater, status in (("f", "draft"), ("g", "discarded")))  # fmt: skip
+    added = [c.assign(rater_id="d"), late, draft, discarded]
     Manifest.of(study).write_table("ratings.parquet", pd.concat([ratings, *added]).astype({"value": "Int64"}), Rating)
     accept(study)
     page = Reader(write_report(study))
     counts = table(study, "exclusions").set_index("why")["ratings"].to_list()
     controls = len(CampaignRecords(study).control_ratings)
-    assert counts == [4 * 384, 384, 384, 384, controls]  # counts, surplus, draft, discarded, controls
+    assert counts == [4 * 156, 156, 156, 156, controls]  # counts, surplus, draft, discarded, controls
     raters = table(study, "raters").set_index("rater_id")
     kinds = ["submitted", "counting", "surplus", "draft", "discarded"]
-    assert raters.loc["d", kinds].to_list() == [384, 384, 0, 0, 0]
-    assert raters.loc["e", kinds].to_list() == [384, 0, 384, 0, 0]
-    assert raters.loc["f", kinds].to_list() == [0, 0, 0, 384, 0]
-    assert "count (384 ratings came later); 192 of 192 pairs have ratings from that many raters." in page.words
+    assert raters.loc["d", kinds].to_list() == [156, 156, 0, 0, 0]
+    assert raters.loc["e", kinds].to_list() == [156, 0, 156, 0, 0]
+    assert raters.loc["f", kinds].to_list() == [0, 0, 0, 156, 0]
+    assert "count (156 ratings came later); 78 of 78 pairs have ratings from that many raters." in page.words
+    assert page.words.index(SIMULATED) < page.words.index("This report")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -213,26 +214,13 @@ def test_without_any_rating_that_counts_there_is_still_a_report(study: Study) ->
     accept(study)
     page = Reader(write_report(study))
     assert page.words.count("There are no ratings that count.") == 2
-    assert "8 verdicts, for these raters: 8 undecided." in page.words
+    assert "3 verdicts, for these raters: 3 undecided." in page.words
     assert page.headings == [name for name in SECTIONS if name not in ("Examples", "Reliability")]
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_simulated_ratings_are_called_so_above_all_else(study: Study) -> None:
-    Manifest.of(study).write_table("ratings.parquet", CampaignRecords(study).ratings.assign(simulated=True), Rating)
-    accept(study)
-    page = Reader(write_report(study))
-    assert page.words.index(SIMULATED) < page.words.index("This report")
-    assert "given by 3 simulated raters" in page.words
-
-
-@pytest.mark.usefixtures("undrawn")
 def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -> None:
-    accept(study)
-    rules = [
-        one.model_copy(update={"fixed_at": datetime(2025, 1, 1, tzinfo=UTC)}) for one in CampaignRecords(study).rules
-    ]
-    Manifest.of(study).write_models("rules.json", rules)  # as though fixed before the ratings of 2026
+    fixed_in_2025(study)
     accept(study)
     before = Reader(write_report(study))
     assert "The rules were fixed on 2025-01-01 at 00:00 UTC, before the first rating" in before.words
@@ -263,9 +251,7 @@ def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
         write_report(study)
     accept(study)
     stricter = study.model_copy(update={"sample": study.sample.model_copy(update={"seed": 7})})
-    with pytest.raises(
-        StudyError, match=r"changed after the first rating .*: sample.seed 1337, now 7; undo this, or run"
-    ):
+    with pytest.raises(StudyError, match=r"changed after the first rating .*: sample.seed 1337, now 7; undo this"):
         read_material(Evidence(stricter))
     decide(study, "a", exclude=True, reason="fails controls")
     with pytest.raises(DataError, match="decisions about raters and pairs changed after the verdicts were reached"):
@@ -274,28 +260,25 @@ def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_command_writes_the_page_and_notes_it(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
-    accept(study)
-    words = ["ratings-report", "--study", str(DEMO), "--exports", str(study.folder.parent)]
+def test_the_command_writes_the_page_and_notes_it(judged: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["ratings-report", "--study", str(judged.file), "--exports", str(judged.folder.parent)]
     assert run(words) == 0 and run(words) == 0
-    assert str(study.folder / "report" / "index.html") in capsys.readouterr().out
-    manifest = json.loads((study.folder / "manifest.json").read_text(encoding="utf-8"))
+    assert str(judged.folder / "report" / "index.html") in capsys.readouterr().out
+    manifest = json.loads((judged.folder / "manifest.json").read_text(encoding="utf-8"))
     assert "report" in manifest["stages"]["report"]["outputs"]
 
 
-def test_without_its_packages_the_command_names_one(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    accept(study)
+def test_without_its_packages_the_command_names_one(judged: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("annotation.report", "annotation.report.charts"):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "altair", None)  # as where the extra is not installed
     with pytest.raises(StudyError, match=r"reports need altair: pip install -e '\.\[report\]'"):
-        run(["ratings-report", "--study", str(DEMO), "--exports", str(study.folder.parent)])
+        run(["ratings-report", "--study", str(judged.file), "--exports", str(judged.folder.parent)])
 
 
 @pytest.mark.browser
-def test_it_keeps_nobody_out(study: Study, page: Page) -> None:
-    accept(study)
-    assert grave_of_file(page, write_report(study)) == []
+def test_it_keeps_nobody_out(judged: Study, page: Page) -> None:
+    assert grave_of_file(page, write_report(judged)) == []
     page.emulate_media(media="print")  # on A4 less its margins no table is cut off
     page.set_viewport_size({"width": 680, "height": 900})
     right = page.locator(".wide :is(th, td)").evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")

@@ -62,10 +62,9 @@ def test_every_page_has_as_many_outputs_and_a_batch_has_whole_pages(tmp_path: Pa
         assert [len(page) for page in by_page(pages, once)] == [3] * (3 + 1)
         assert [pair.repeats for pair in shown[len(once) :]] == list(batch.pair_ids[: len(shown) - len(once)])
     assert preview_html(records, most=1).count("srcdoc") == 1
+    offer = batch_offer(study, pairs=3, salt="page", pool="zebu")
     with pytest.raises(StudyError, match="MTurk.*by link, or take sample.together out"):
-        question_xml(
-            study, records.rubric, batch_offer(study, pairs=3, salt="page", pool="zebu"), "https://example.org"
-        )
+        question_xml(study, records.rubric, offer, "https://example.org")
 
 
 def test_what_cannot_be_shown_together_is_refused(tmp_path: Path) -> None:

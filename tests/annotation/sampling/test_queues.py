@@ -42,9 +42,8 @@ def test_each_block_has_its_share_of_pairs_controls_and_repeats(variant: Make) -
 
 def test_the_first_block_has_a_control_of_each_kind_however_few_there_are(variant: Make) -> None:
     records = CampaignRecords(by_blocks(variant))
-    few = {
-        pair.control: pair for pair in records.controls if not pair.repeats and pair.transformation == "paraphrasing"
-    }
+    own = (pair for pair in records.controls if not pair.repeats and pair.transformation == "paraphrasing")
+    few = {pair.control: pair for pair in own}
     numbers = block_numbers(records.study, records.pairs, list(few.values()))
     assert [numbers[pair.pair_id] for pair in few.values()] == [0, 0]
 

@@ -80,9 +80,7 @@ def test_scores_counts_and_tests_are_those_of_an_independent_computation_on_real
     assert systems["high"].to_numpy() == pytest.approx((scores + reach)[systems.index], abs=1e-6)
     p = []
     for row in found.differences.itertuples():
-        of_both = choices[
-            choices["system"].isin([row.system, row.other]) & choices["opponent"].isin([row.system, row.other])
-        ]
+        of_both = choices[choices[["system", "opponent"]].isin([row.system, row.other]).all(axis=1)]
         for_first, for_other = (of_both["preferred"] == name for name in (row.system, row.other))
         assert (row.wins, row.losses) == (for_first.sum(), for_other.sum())
         assert row.ties == len(of_both) - row.wins - row.losses and row.equal == pytest.approx(row.ties / len(of_both))
@@ -136,9 +134,7 @@ def test_what_has_no_score_says_why() -> None:
     assert (row["difference"], row["p"], row["wins"]) == (1, 2.0**-11, 12) and math.isnan(row["low"])
     assert list(always.systems["group"]) == ["a", "b"]
     apart = bradley_terry(pd.concat([choice("A", "B", "", 8), choice("C", "D", "C", 8)]))
-    assert set(apart.systems["reason"]) == {
-        "not all systems were compared, not even through others, so there are no scores"
-    }
+    assert apart.systems["reason"].str.startswith("not all systems were compared").all()
     assert (apart.differences["reason"] == "nobody chose between the two").sum() == 4
     assert apart.systems["rank"].isna().all()
     ties = bradley_terry(choice("A", "B", "", 12))
@@ -150,9 +146,8 @@ def test_what_has_no_score_says_why() -> None:
     chain = bradley_terry(pd.concat([choice("A", "B", name, 9) for name in ("A", "B")]
                                     + [choice("B", "C", name, 9) for name in ("B", "C", "")]))  # fmt: skip
     assert chain.systems["score"].notna().all() and chain.systems["group"].eq("a").all()
-    steps = pd.concat(
-        [choice(*both, both[side], n) for both in (("A", "B"), ("B", "C")) for side, n in ((0, 9), (1, 3))]
-    )
+    couples = (("A", "B"), ("B", "C"))
+    steps = pd.concat([choice(*both, both[side], n) for both in couples for side, n in ((0, 9), (1, 3))])
     assert list(bradley_terry(steps).systems["rank"]) == [1, 2, 3]  # nobody chose between A and C: by the score
     with pytest.raises(ValueError, match="'C' is preferred, but is neither of the two"):
         bradley_terry(choice("A", "B", "C", 2))
@@ -165,10 +160,8 @@ def test_intervals_cover_and_equal_systems_are_rarely_told_apart(over: Over, lea
     """Three raters, outputs that vary by original, ties, 24 originals; two systems are equal, one is better."""
     runs, rng, scores = scaled(40, 2000), np.random.default_rng(21), (0.0, 0.0, 0.6)
     margin = 3 * math.sqrt(0.05 * 0.95 / runs)
-    true = fitted(simulated(np.random.default_rng(2), scores, 20_000, 1, spread=math.hypot(0.6, lean), lean=0.0))[0][
-        "2"
-    ]
-    covered, false = 0, 0
+    many = simulated(np.random.default_rng(2), scores, 20_000, 1, spread=math.hypot(0.6, lean), lean=0.0)
+    true, covered, false = fitted(many)[0]["2"], 0, 0
     for _ in range(runs):
         found = bradley_terry(simulated(rng, scores, 24, lean=lean), over=over)
         row = found.systems.set_index("system").loc["2"]

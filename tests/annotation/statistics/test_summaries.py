@@ -30,25 +30,16 @@ def long(
     language: str = "en",
 ) -> pd.DataFrame:
     """A pairs x raters matrix as a long frame of ratings."""
+    about = {"question": question, "transformation": transformation, "language": language}
     return pd.DataFrame(
         [
-            {
-                "pair_id": f"{transformation}-{language}-{row}",
-                "rater_id": f"rater{column}",
-                "question": question,
-                "transformation": transformation,
-                "language": language,
-                "value": value,
-                "status": "submitted",
-                "submitted_at": START + timedelta(minutes=column),
-                "excluded": "",
-                "simulated": False,
-            }
+            {"pair_id": f"{transformation}-{language}-{row}", "rater_id": f"rater{column}", "value": value,
+             "submitted_at": START + timedelta(minutes=column)}
             for row, values in enumerate(matrix)
             for column, value in enumerate(values)
             if value is not None
         ]
-    )
+    ).assign(**about, status="submitted", excluded="", simulated=False)  # fmt: skip
 
 
 def summary(ratings: pd.DataFrame, **rule: object) -> Summary:
@@ -118,9 +109,8 @@ def test_table_two_has_a_row_for_each_language_where_there_are_several() -> None
 
 
 def test_table_two_rates_the_two_translations_as_one_pool() -> None:
-    found = groups(
-        pd.concat([long([(5, 5)], transformation="translation"), long([(3, 3)], transformation="cross_translation")])
-    )
+    both = long([(5, 5)], transformation="translation"), long([(3, 3)], transformation="cross_translation")
+    found = groups(pd.concat(both))
     pool = found["pool", "translation"]
     assert pool.transformations == ("translation", "cross_translation")
     assert pool.questions[0].mean == 4.0
@@ -164,18 +154,15 @@ def test_what_counts_is_what_one_pair_after_another_says() -> None:
     draw = np.random.default_rng(1)
     for per_pair in (1, 2, 3, 5) * 5:
         matrix = [tuple(3 if draw.random() < 0.6 else None for _ in range(5)) for _ in range(8)]
-        both = pd.concat([long(matrix), long(matrix[:5], question="fluency")], ignore_index=True).sample(
-            frac=0.9, random_state=per_pair
-        )
+        both = pd.concat([long(matrix), long(matrix[:5], question="fluency")], ignore_index=True)
+        both = both.sample(frac=0.9, random_state=per_pair)
         minutes = [START + timedelta(minutes=int(minute)) for minute in draw.integers(0, 4, len(both))]
         both = both.assign(submitted_at=minutes, status=draw.choice(["submitted", "draft"], len(both), p=[0.8, 0.2]))
         last: dict[str, dict[str, datetime]] = {}
         for row in both[both["status"] == "submitted"].itertuples():
             known = last.setdefault(row.pair_id, {})
             known[row.rater_id] = max(known.get(row.rater_id, START), row.submitted_at)
-        first = {
-            pair: sorted(known, key=lambda rater: (known[rater], rater))[:per_pair] for pair, known in last.items()
-        }
+        first = {pair: sorted(known, key=lambda one: (known[one], one))[:per_pair] for pair, known in last.items()}
         plain = [row.status == "submitted" and row.rater_id in first[row.pair_id] for row in both.itertuples()]
         assert counting_ratings(both, per_pair).equals(both[plain])
 

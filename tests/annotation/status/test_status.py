@@ -49,22 +49,13 @@ Given = tuple[str, str, str, int]  # pair, rater, status, days before NOW
 def ratings_of(given: Sequence[Given], excluded: Sequence[str] = ()) -> pd.DataFrame:
     """Answers to both questions as a frame of ratings; a draft has none to the second."""
     rows = [
-        Rating(
-            pair_id=pair_id,
-            transformation="paraphrasing",
-            language="en",
-            rater_id=rater,
-            question=question,
-            value=4 if status == "submitted" else None,
-            status=status,
-            submitted_at=NOW - timedelta(days=days),
-            source="argilla",
-            simulated=rater.startswith("simulated"),
-            excluded="careless" if rater in excluded else "",
-        ).model_dump()
+        rating_of(
+            pair(pair_id), rater, question, 4, status=status, submitted_at=NOW - timedelta(days=days),
+            simulated=rater.startswith("simulated"), excluded="careless" if rater in excluded else "",
+        ).model_dump() | ({} if status == "submitted" else {"value": None})
         for pair_id, rater, status, days in given
         for question in ("quality", "fluency")
-    ]
+    ]  # fmt: skip
     return pd.DataFrame(rows, columns=list(Rating.model_fields))
 
 
@@ -235,9 +226,8 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:  # noqa: PLR09
         assert at(people)[1] == following
         looked = replace(read_status(Evidence(people), NOW), server=ServerAnswers("http://localhost:6900"))
         assert next_step(looked).command == f"{MAIN} status --watch {people.arguments}"
-        assert next_step(replace(looked, server=ServerAnswers("", "it does not run"))).command.startswith(
-            f"{MAIN} collect "
-        )
+        away = replace(looked, server=ServerAnswers("", "it does not run"))
+        assert next_step(away).command.startswith(f"{MAIN} collect ")
         assert f"published to {who}; no ratings" in status_text(read_status(Evidence(people), NOW))
     with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": 0}):
         pass
@@ -247,27 +237,19 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:  # noqa: PLR09
     assert at(named)[1].splitlines()[0] == f"{MAIN} users invite {ARGUMENTS}"
 
 
-OTHER_SAMPLES: dict[str, object] = {
-    "pairs": 20,
-    "seed": 7,
-    "controls": 2,
-    "repeats": 3,
-    "batch": 10,
-    "without": ("wrong_language",),
-    "together": True,
-}
+OTHER_SAMPLES: dict[str, object] = {"pairs": 20, "seed": 7, "controls": 2, "repeats": 3, "batch": 10}
+OTHER_SAMPLES |= {"without": ("wrong_language",), "together": True}
 
 
-@pytest.mark.parametrize("field", SampleSpec.model_fields)
-def test_a_sample_that_was_drawn_with_another_setting_is_stale(field: str, generated: Study) -> None:
-    where = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
-    assert run(["sample", *where]) == 0
-    records = CampaignRecords(generated)
+def test_a_sample_that_was_drawn_with_another_setting_is_stale(brief: Study) -> None:
+    assert run(["sample", "--study", str(brief.file), "--exports", str(brief.folder.parent)]) == 0
+    records = CampaignRecords(brief)
     assert stages_of(records, records.manifest, "")["sample"].state == "done"
-    other = generated.sample.model_copy(update={field: OTHER_SAMPLES[field]})
-    records = CampaignRecords(generated.model_copy(update={"sample": other}))
-    stage_now = stages_of(records, records.manifest, "")["sample"]
-    assert stage_now.state == "stale" and stage_now.note.startswith(f"drawn with other settings: sample.{field}")
+    for field in SampleSpec.model_fields:
+        other = brief.sample.model_copy(update={field: OTHER_SAMPLES[field]})
+        records = CampaignRecords(brief.model_copy(update={"sample": other}))
+        found = stages_of(records, records.manifest, "")["sample"]
+        assert found.state == "stale" and found.note.startswith(f"drawn with other settings: sample.{field}")
 
 
 def test_outputs_in_the_wrong_language_are_announced_before_and_after_the_sample(generated: Study) -> None:
@@ -275,10 +257,7 @@ def test_outputs_in_the_wrong_language_are_announced_before_and_after_the_sample
     flag(generated, ("wrong_language",), 90)
     for _ in range(2):
         text = status_text(read_status(Evidence(generated), NOW))
-        assert (
-            "WARNING: paraphrasing, en: 89.1% of the outputs are flagged wrong_language (docs/flags.md); read some"
-            in text
-        )
+        assert "WARNING: paraphrasing, en: 89.1% of the outputs are flagged wrong_language (docs/flags.md)" in text
         assert "flagged with an error type (docs/flags.md): " in text and "% of backtranslation, en, identical" in text
         draw_sample(generated)
 
@@ -288,30 +267,30 @@ def judged_by(study: Study, **rule: object) -> Study:
     return study.model_copy(update={"acceptance": acceptance})
 
 
-def test_an_unfinished_campaign_shows_no_decision_unless_the_rule_allows_to_look(generated: Study) -> None:
-    """20 of 24 pairs have all their 4 answers, 5 and 4 in turn: 8 transformations x 4 pairs x 4 answers are to come."""
-    draw_sample(generated)
-    give(generated, "abcd", pairs=20)
-    fixed = judged_by(generated)
+def test_an_unfinished_campaign_shows_no_decision_unless_the_rule_allows_to_look(brief: Study) -> None:
+    """20 of 24 pairs have all their 4 answers, 5 and 4 in turn: 3 transformations x 4 pairs x 4 answers are to come."""
+    draw_sample(brief)
+    give(brief, "abcd", pairs=20)
+    fixed = judged_by(brief)
     status, following = at(fixed)
     assert set(status.progress["verdict"]) == {"waiting for 16 answers"} and not status.decided
     assert not any(word in status_text(status) for word in ("accepted", "rejected", "undecided"))
     first, words = following.splitlines()
-    assert first == f"{MAIN} collect {ARGUMENTS}" and "when more of the 128 answers that are open have come" in words
+    assert first == f"{MAIN} collect {ARGUMENTS}" and "when more of the 48 answers that are open have come" in words
     assert "`accept`" in words and MAIN not in words  # one command to paste
     watched = next_step(replace(status, server=ServerAnswers("http://localhost:6900")))
-    assert watched.command == f"{MAIN} status --watch {generated.arguments}"  # nothing to collect
-    assert list(generated.folder.glob("verdicts*")) == []  # nothing is written
+    assert watched.command == f"{MAIN} status --watch {brief.arguments}"  # nothing to collect
+    assert list(brief.folder.glob("verdicts*")) == []  # nothing is written
 
-    by_blocks = judged_by(generated, rule="lower_bound")
+    by_blocks = judged_by(brief, rule="lower_bound")
     by_blocks = by_blocks.model_copy(update={"raters": by_blocks.raters.model_copy(update={"blocks": (8, 16, 24)})})
     status, _ = at(by_blocks)
     assert set(status.progress["verdict"]) == {"accepted so far"}
 
-    give(generated, "abcd")
+    give(brief, "abcd")
     status, following = at(fixed)
     assert set(status.progress["verdict"]) == {"ready: run accept"} and following == f"{MAIN} accept {ARGUMENTS}"
-    give(generated, "abcde", pairs=24)
+    give(brief, "abcde", pairs=24)
     assert at(fixed)[0].progress["surplus"].eq(24).all()
 
 
@@ -324,10 +303,7 @@ def test_the_pace_by_hand() -> None:
     pace = pace_of(frame, 10, to)
     assert pace is not None and (pace.answers, pace.an_hour) == (6, pytest.approx(2))
     assert pace.ends == to + timedelta(hours=5)
-    assert str(pace) == (
-        "Pace: 6 answers in 3.0 hours before 2026-03-31 11:00 UTC, 2.0 an hour; 10 are open, the last of them expected"
-        " on 2026-03-31 16:00 UTC."
-    )
+    assert str(pace).endswith("10 are open, the last of them expected on 2026-03-31 16:00 UTC.")
     nobody = pace_of(frame, 10, to + timedelta(days=3))
     assert nobody is not None and nobody.ends is None and "no answer in the 24 hours before" in str(nobody)
     assert pace_of(frame.assign(excluded="careless"), 10, to) is None
@@ -340,14 +316,14 @@ def test_the_pace_by_hand() -> None:
     assert "1 answer in 30.0 minutes" in str(pace_of(frame[-4:-2], 10, to))
 
 
-def test_agreement_so_far_is_irrcacs_over_all_ratings_that_count(generated: Study) -> None:
-    draw_sample(generated)
-    give(generated, "abc", pairs=10)
-    generator, ratings = np.random.default_rng(7), CampaignRecords(generated).all_ratings
+def test_agreement_so_far_is_irrcacs_over_all_ratings_that_count(brief: Study) -> None:
+    draw_sample(brief)
+    give(brief, "abc", pairs=10)
+    generator, ratings = np.random.default_rng(7), CampaignRecords(brief).all_ratings
     values = (ratings["value"] - generator.integers(0, 2, len(ratings))).astype(float)
     rows = [Rating(**row) for row in ratings.assign(value=values).to_dict("records")]
-    Manifest.of(generated).write_table("ratings.parquet", rows, Rating)
-    status, _ = at(generated)
+    Manifest.of(brief).write_table("ratings.parquet", rows, Rating)
+    status, _ = at(brief)
     found = status.going.agreement.set_index(["question", "coefficient"])
     table = ratings.assign(value=values)[ratings["question"] == "quality"].pivot(
         index="pair_id", columns="rater_id", values="value"
@@ -360,19 +336,19 @@ def test_agreement_so_far_is_irrcacs_over_all_ratings_that_count(generated: Stud
     lowest = min(found["value"])  # of both questions
     line = status_text(status).partition("Agreement so far, lowest first (95% intervals): ")[2].partition("\n")[0]
     assert [float(part) for part in re.findall(r" (-?[\d.]+) \[", line)][:1] == [pytest.approx(lowest, abs=0.005)]
-    text = status_text(status, more=True)
-    assert "Agreement so far, with 95% intervals over pairs" in text and f"{ac2['value']:.2f} [" in text
+    assert f"{ac2['value']:.2f} [" in status_text(status, more=True)
 
 
 def test_a_study_of_many_languages_takes_one_screen_and_sums_up_the_rest(
-    generated: Study, monkeypatch: pytest.MonkeyPatch
+    brief: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    draw_sample(generated)
-    give(generated, "abcd", pairs=20)
-    status, _ = at(generated)
-    rows = [status.progress.assign(language=language) for language in ("de", "en", "es", "fr", "ja")]
-    progress = pd.concat(rows, ignore_index=True).assign(transformation="paraphrasing")
+    draw_sample(brief)
+    give(brief, "abcd", pairs=20)
+    status, _ = at(brief)
+    languages = ["ar", "de", "en", "es", "fr", "ha", "it", "ja", "nl", "pl", "pt", "ru", "sw", "tr"]
+    rows = [status.progress.assign(language=language) for language in languages]
+    progress = pd.concat(rows, ignore_index=True).head(40).assign(transformation="paraphrasing")
     missing = np.arange(len(progress))  # 0 to 39 open answers
     progress = progress.assign(open=missing, wanted=100, counting=100 - missing)
     lines = fitted(status_text(replace(status, progress=progress))).splitlines()
@@ -385,10 +361,10 @@ def test_a_study_of_many_languages_takes_one_screen_and_sums_up_the_rest(
     assert sum(line.startswith("Paraphrasing") for line in text.splitlines()) == 40
 
 
-def test_status_names_who_does_not_answer(generated: Study) -> None:
-    draw_sample(generated)
-    give(generated, "abcd", pairs=20)
-    status, _ = at(generated)
+def test_status_names_who_does_not_answer(brief: Study) -> None:
+    draw_sample(brief)
+    give(brief, "abcd", pairs=20)
+    status, _ = at(brief)
     people = pd.DataFrame(
         [("ada", 9, 3, 30), ("bo", 5, 3, 2), ("cy", 0, 8, None), ("dee", 12, 0, 99), ("eve", 4, 2, 99)],
         columns=["rater_id", "answers", "open", "hours"],
@@ -402,9 +378,9 @@ def test_status_names_who_does_not_answer(generated: Study) -> None:
 
 
 def test_watch_draws_the_status_again_on_a_terminal_until_an_interrupt(
-    generated: Study, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+    brief: Study, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    words = ["status", "--study", str(generated.file), "--exports", str(generated.folder.parent), "--watch", "7"]
+    words = ["status", "--study", str(brief.file), "--exports", str(brief.folder.parent), "--watch", "7"]
     with pytest.raises(StudyError, match="--watch"):  # a file or a pipe
         run(words)
     waits: list[float] = []
@@ -412,7 +388,7 @@ def test_watch_draws_the_status_again_on_a_terminal_until_an_interrupt(
     def wait(seconds: float) -> None:
         waits.append(seconds)
         if len(waits) == 1:
-            draw_sample(generated)
+            draw_sample(brief)
         else:
             raise KeyboardInterrupt
 
@@ -434,10 +410,10 @@ def test_watch_draws_the_status_again_on_a_terminal_until_an_interrupt(
     ],
 )
 def test_after_a_discard_the_next_step_moves_on(
-    generated: Study, rule: dict[str, int], people: tuple[str, ...] | None, command: str
+    brief: Study, rule: dict[str, int], people: tuple[str, ...] | None, command: str
 ) -> None:
     """Both raters are through with all pairs, and one of them discarded one: nobody present can give its answer."""
-    study = judged_by(generated, **rule, min_raters=2)
+    study = judged_by(brief, **rule, min_raters=2)
     raters_asked = study.raters.model_copy(update={"per_pair": 2, "people": people, "simulated": ()})
     sample = study.sample.model_copy(update={"controls": 0, "repeats": 0})
     study = study.model_copy(update={"raters": raters_asked, "sample": sample})
@@ -475,34 +451,32 @@ def test_after_a_discard_the_next_step_moves_on(
         assert at(study)[1].startswith(f"{MAIN} collect {ARGUMENTS}")
 
 
-def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
+def test_nobody_waits_for_what_cannot_decide(brief: Study) -> None:
     """20 pairs are needed. Withdrawn pairs leave paraphrasing 19 that could count: no answer decides it any more.
 
-    With nobody at work yet all eight groups want 24 pairs by 4 raters; where all of them are too small, the next step
+    With nobody at work yet all groups want 24 pairs by 4 raters; where all of them are too small, the next step
     is no waiting.
     """
-    draw_sample(generated)
-    give(generated, "abcd", pairs=20)
-    noted(generated, "publish", ["pairs.parquet"])
-    noted(generated, "collect", ["pairs.parquet"], ["ratings.parquet"])
-    gone = [one.pair_id for one in CampaignRecords(generated).pairs if one.transformation == "paraphrasing"][:5]
-    withdraw(generated, gone, take_back=False, reason="broken")
-    status, following = at(generated)
+    draw_sample(brief)
+    give(brief, "abcd", pairs=20)
+    noted(brief, "publish", ["pairs.parquet"])
+    noted(brief, "collect", ["pairs.parquet"], ["ratings.parquet"])
+    gone = [one.pair_id for one in CampaignRecords(brief).pairs if one.transformation == "paraphrasing"][:5]
+    withdraw(brief, gone, take_back=False, reason="broken")
+    status, following = at(brief)
     rows = status.progress.set_index("transformation")
-    assert (
-        rows.loc["paraphrasing", "verdict"] == "no verdict, and will stay so: at most 19 of 20 needed pairs can count"
-    )
+    assert rows.loc["paraphrasing", "verdict"].endswith("at most 19 of 20 needed pairs can count")
     others = int(rows["open"].drop("paraphrasing").sum())
     assert rows["open"]["paraphrasing"] > 0 and f"when more of the {others} answers" in following
     (warning,) = [line for line in status.warnings if line.startswith("too few pairs can ever count")]
     assert "for a verdict (acceptance.min_pairs): Paraphrasing (en) 19 of 20. Add" in warning and "--extend" in warning
 
-    small = judged_by(generated, min_pairs=49)  # more than both translations have together
+    small = judged_by(brief, min_pairs=49)
     status, following = at(small)
-    assert following.startswith(f"{MAIN} sample {ARGUMENTS} --extend ") and "and 4 more" in following
+    assert following.startswith(f"{MAIN} sample {ARGUMENTS} --extend ")
     assert "when more" not in following and status.progress["verdict"].str.contains("at most").all()
 
-    accept(generated)
-    headlines = headline(read_status(Evidence(generated), NOW), concluded(generated).verdicts)
+    accept(brief)
+    headlines = headline(read_status(Evidence(brief), NOW), concluded(brief).verdicts)
     assert "undecided: Paraphrasing" in headlines[0]
     assert "(acceptance.min_pairs): Paraphrasing (en) 19 of 20" in headlines[2] and "when more" not in headlines[2]

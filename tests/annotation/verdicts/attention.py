@@ -85,15 +85,19 @@ def share_waiting(worth: tuple[float, float], raters: Raters, pairs: int, queues
 
 def _ratings(draw: np.random.Generator, worth: tuple[float, float], raters: Raters, pairs: int) -> pd.DataFrame:
     """Both questions: quality of what pairs are worth, fluency good throughout."""
-    parts = []
-    for question, (mean, spread) in (("quality", worth), ("fluency", (max(worth[0], 4.6), 0.3))):
+    given = []
+    for mean, spread in (worth, (max(worth[0], 4.6), 0.3)):
         true = draw.normal(mean, spread, pairs)
-        for name, rater in enumerate(raters):
-            said = rater.keys(draw, pairs) if isinstance(rater, Clicker) else true + _felt(draw, rater, pairs)
-            value = np.clip(np.rint(said), 1, 5)
-            columns = {"pair_id": range(pairs), "rater_id": str(name), "question": question, "value": value}
-            parts.append(pd.DataFrame(columns))
-    return pd.concat(parts, ignore_index=True)
+        said = [one.keys(draw, pairs) if isinstance(one, Clicker) else true + _felt(draw, one, pairs) for one in raters]
+        given.append(np.clip(np.rint(said), 1, 5))
+    question, rater, pair = np.indices((2, len(raters), pairs)).reshape(3, -1)
+    columns = {
+        "pair_id": pair,
+        "rater_id": pd.Categorical.from_codes(rater, [str(number) for number in range(len(raters))]),
+        "question": pd.Categorical.from_codes(question, ["quality", "fluency"]),
+        "value": np.ravel(given),
+    }
+    return pd.DataFrame(columns)
 
 
 def _felt(draw: np.random.Generator, rater: Reader, pairs: int) -> Values:

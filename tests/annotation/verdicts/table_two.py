@@ -49,20 +49,12 @@ def hteb_ratings() -> pd.DataFrame:
         number = PAIRS * len(members)
         pair = np.arange(number).repeat(RATERS)
         for question, (mean, deviation) in zip(("quality", "fluency"), numbers, strict=True):
-            frames.append(
-                pd.DataFrame(
-                    {
-                        "pair_id": [f"{pool}-{i:03d}" for i in pair],
-                        "transformation": np.array(members)[pair % len(members)],
-                        "language": "en",
-                        "rater_id": np.tile([f"rater-{i}" for i in range(RATERS)], number),
-                        "question": question,
-                        "value": points(mean, deviation, number * RATERS),
-                        "status": "submitted",
-                        "submitted_at": datetime(2026, 1, 1, tzinfo=UTC),
-                        "excluded": "",
-                        "simulated": False,
-                    }
-                )
-            )
-    return pd.concat(frames, ignore_index=True)
+            columns = {
+                "pair_id": [f"{pool}-{i:03d}" for i in pair],
+                "transformation": np.array(members)[pair % len(members)],
+                "rater_id": np.tile([f"rater-{i}" for i in range(RATERS)], number),
+                "value": points(mean, deviation, number * RATERS),
+            }
+            frames.append(pd.DataFrame(columns).assign(question=question))
+    about = {"language": "en", "status": "submitted", "submitted_at": datetime(2026, 1, 1, tzinfo=UTC)}
+    return pd.concat(frames, ignore_index=True).assign(**about, excluded="", simulated=False)

@@ -53,11 +53,7 @@ def test_who_discarded_has_dealt_with_a_pair_and_a_draft_has_not() -> None:
     third = frame["rater_id"] == "rater-2"
     frame.loc[third & (frame["pair_id"] == pairs[1].pair_id), "status"] = "discarded"
     frame.loc[third & (frame["pair_id"] == pairs[2].pair_id), "status"] = "draft"
-    assert coverage_of(frame.assign(excluded="too fast")).raters == {
-        pairs[0].pair_id: 3,
-        pairs[1].pair_id: 3,
-        pairs[2].pair_id: 2,
-    }
+    assert [coverage_of(frame.assign(excluded="too fast")).raters[one.pair_id] for one in pairs] == [3, 3, 2]
 
 
 def test_pairs_with_too_few_raters_enter_no_number() -> None:

@@ -227,13 +227,13 @@ def test_looks_are_those_of_the_function_also_where_ratings_change_after_one() -
     assert decisions == {"accepted", "rejected", "undecided"}
 
 
-def test_blocks_may_not_change_once_ratings_came(generated: Study) -> None:
-    fix_rules(CampaignRecords(generated))
-    rate(generated)
-    by_blocks = generated.model_copy(
+def test_blocks_may_not_change_once_ratings_came(brief: Study) -> None:
+    fix_rules(CampaignRecords(brief))
+    rate(brief)
+    by_blocks = brief.model_copy(
         update={
             "acceptance": AcceptanceSpec.model_validate(RULE),
-            "raters": generated.raters.model_copy(update={"blocks": (8, 16, 24)}),
+            "raters": brief.raters.model_copy(update={"blocks": (8, 16, 24)}),
         }
     )
     with pytest.raises(StudyError, match="raters.blocks none, now 8, 16, 24.* another name: the blocks"):

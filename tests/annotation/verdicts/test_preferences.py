@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,13 @@ LABELS = ("a", "b", "tie")
 @pytest.fixture
 def place(tmp_path: Path) -> Workplace:
     return Workplace(tmp_path)
+
+
+def take(place: Workplace, header: str, rows: list[list[Any]], *words: str) -> tuple[str, str]:
+    """Import choices from a file; what `import` and then `accept` print."""
+    write_csv(place.folder / "d.csv", header.split(), rows)
+    done = place.take("d.csv", *words, "--language", "en")
+    return done.out, place.run("accept", "--study", "studies/mine.yaml").out
 
 
 def items(*orders: tuple[str, ...], language: str = "en") -> list[Pair]:
@@ -54,16 +62,13 @@ def design(*questions: SingleLabelQuestion | RankingQuestion, **rule: object) ->
 
 def test_choices_are_counted_for_the_system_behind_the_label_whatever_its_side() -> None:
     pairs = [*items(NAMES[:2], NAMES[1::-1]), *items(NAMES[:2], language="de")]
-    found = preferred(
-        given(pairs, {NAMES[0]: "a", NAMES[1]: "tie"}), pairs, design(SingleLabelQuestion("preference", (), LABELS))
-    )
+    ratings = given(pairs, {NAMES[0]: "a", NAMES[1]: "tie"})
+    found = preferred(ratings, pairs, design(SingleLabelQuestion("preference", (), LABELS)))
     overall = found.differences.iloc[0]
     assert list(found.differences["language"]) == ["", "de", "en"]
     assert [overall[name] for name in ("system", "wins", "ties", "losses", "n")] == [NAMES[0], 24, 12, 0, 24]
     (sentence,) = answers(found)
-    assert sentence.startswith(
-        "Ours_1 & co is preferred most (preference: 24 wins, 12 ties, 0 losses, Bradley-Terry score +"
-    )
+    assert sentence.startswith("Ours_1 & co is preferred most (preference: 24 wins, 12 ties, 0 losses, Bradley-Terry ")
     assert "told apart" in sentence and "difference of shares +0.75 [" in sentence
 
 
@@ -71,15 +76,10 @@ def test_a_ranking_compares_each_two_and_a_best_or_worst_one_with_the_others() -
     pairs, three = items(NAMES), ("a", "b", "c")
     ranking = given(pairs, {NAMES[0]: "b > a = c"}, "order")
     found = preferred(ranking, pairs, design(RankingQuestion("order", (), three))).differences
-    counts = {
-        frozenset(row[:2]): row[2:]
-        for row in found[["system", "other", "wins", "ties", "losses"]].itertuples(index=False, name=None)
-    }
-    assert counts == {
-        frozenset(NAMES[:2]): (12, 0, 0),
-        frozenset(NAMES[1:]): (12, 0, 0),
-        frozenset(NAMES[::2]): (0, 12, 0),
-    }
+    rows = found[["system", "other", "wins", "ties", "losses"]].itertuples(index=False, name=None)
+    counts = {frozenset(row[:2]): row[2:] for row in rows}
+    assert counts[frozenset(NAMES[:2])] == counts[frozenset(NAMES[1:])] == (12, 0, 0)
+    assert counts[frozenset(NAMES[::2])] == (0, 12, 0)
     choice = SingleLabelQuestion("pick", (), three)
     picked, rule = given(pairs, {NAMES[0]: "c"}, "pick"), {"question": "pick", "label": "a"}
     for end, wins in (({"at_least": 0.5}, 24), ({"at_most": 0.5}, 0)):
@@ -107,17 +107,15 @@ def best_and_worst(answers: list[tuple[str, str]], labels: tuple[str, ...]) -> t
 
 
 def test_best_and_worst_of_three_are_a_ranking_of_them() -> None:
-    order = np.random.default_rng(8).choice(
-        [("a", "c"), ("b", "c"), ("a", "b"), ("c", "a")], 24, p=[0.4, 0.3, 0.2, 0.1]
-    )
+    both = [("a", "c"), ("b", "c"), ("a", "b"), ("c", "a")]
+    order = np.random.default_rng(8).choice(both, 24, p=[0.4, 0.3, 0.2, 0.1])
     answers = [(str(best), str(worst)) for best, worst in order]
     pairs, ratings, asked = best_and_worst(answers, ("a", "b", "c"))
     found = preferred(ratings, pairs, asked)
     ranked = [f"{best} > {({*'abc'} - {best, worst}).pop()} > {worst}" for best, worst in answers]
     ranking = pd.DataFrame({"pair_id": [one.pair_id for one in pairs], "rater_id": "ada", "answer": ranked})
-    of_ranking = preferred(
-        ranking.assign(question="order"), pairs, design(RankingQuestion("order", (), ("a", "b", "c")))
-    )
+    order_asked = design(RankingQuestion("order", (), ("a", "b", "c")))
+    of_ranking = preferred(ranking.assign(question="order"), pairs, order_asked)
     assert set(found.systems["question"]) == {"best and worst"} and len(found.differences) == 3
     columns = ["system", "wins", "ties", "losses", "n"]
     assert found.systems[columns].equals(of_ranking.systems[columns])
@@ -178,28 +176,18 @@ def test_ranks_lie_in_their_intervals_and_no_system_of_a_circle_is_preferred_mos
 
 
 def test_the_worse_of_two_counts_against_it() -> None:
-    pairs, better, worse = (
-        items(NAMES[:2], NAMES[1::-1]),
-        {NAMES[0]: "a", NAMES[1]: "b"},
-        {NAMES[0]: "b", NAMES[1]: "a"},
-    )
-    ratings = pd.concat([given(pairs, better, "better"), given(pairs, worse, "worse")])
-    questions = [
-        SingleLabelQuestion("better", (), LABELS),
-        SingleLabelQuestion("worse", (), LABELS, lower_is_better=True),
-    ]
+    pairs, (one, other) = items(NAMES[:2], NAMES[1::-1]), NAMES[:2]
+    ratings = pd.concat([given(pairs, {one: "a", other: "b"}, "better"), given(pairs, {one: "b", other: "a"}, "worse")])
+    questions = [SingleLabelQuestion(name, (), LABELS, lower_is_better=name == "worse") for name in ("better", "worse")]
     found = preferred(ratings, pairs, design(*questions)).systems
-    assert found.loc[found["system"] == NAMES[0], ["question", "wins", "losses"]].to_numpy().tolist() == [
-        ["better", 24, 0],
-        ["worse", 24, 0],
-    ]
+    of_first = found.loc[found["system"] == one, ["question", "wins", "losses"]]
+    assert of_first.to_numpy().tolist() == [["better", 24, 0], ["worse", 24, 0]]
 
 
 def test_tables_are_latex_and_html_that_show_names_as_they_are() -> None:
     pairs = items(NAMES)
-    found = preferred(
-        given(pairs, {NAMES[0]: "b > a = c"}, "order"), pairs, design(RankingQuestion("order", (), ("a", "b", "c")))
-    )
+    asked = design(RankingQuestion("order", (), ("a", "b", "c")))
+    found = preferred(given(pairs, {NAMES[0]: "b > a = c"}, "order"), pairs, asked)
     for exhibit in (preferences_exhibit(found), choices_exhibit(found)):
         latex, markdown = exhibit.latex(), exhibit.markdown()
         assert r"Ours\_1 \& co" in latex and r"\textless{}b\textgreater{}50\%\textless{}/b\textgreater{}" in latex
@@ -248,10 +236,9 @@ def test_a_study_asks_for_choices_and_shows_nobody_the_systems(place: Workplace)
     pages = list(place.folder.rglob("*.html"))
     assert pages and not any(name in path.read_text() for path in pages for name in ("Ours_1", "is_left"))
     ours = [("a" if systems.startswith('{"a": "Ours') else "b") for systems in records["systems"]]
-    rows = enumerate(zip(records["pair_id"], ours, strict=True))
     answered = [
         [pair_id, rater, side if rater == "ada" or n % 3 else "tie"]
-        for n, (pair_id, side) in rows
+        for n, (pair_id, side) in enumerate(zip(records["pair_id"], ours, strict=True))
         for rater in ("ada", "bob")
     ]
     write_csv(place.folder / "answers.csv", ["pair", "rater", "preference"], answered)
@@ -287,6 +274,9 @@ def test_a_key_or_a_label_that_is_wrong_is_named(place: Workplace) -> None:
     assert done.status == 2 and "has a label 'c' without a system" in done.err and done.err.count("\n") == 1
 
 
+COLUMNS = "source model_a model_b output_a output_b rater"
+
+
 @pytest.mark.parametrize("winner", ["Model {}", "{name}", "{number}"])
 def test_imported_choices_name_the_system_by_side_or_name(place: Workplace, winner: str) -> None:
     names, rows = ("gpt", "llama"), []
@@ -294,23 +284,18 @@ def test_imported_choices_name_the_system_by_side_or_name(place: Workplace, winn
         side = n % 2  # of the first system, which is preferred on ten of twelve
         better = side if n < 10 else 1 - side
         answer = winner.format("AB"[better], name=names[0 if n < 10 else 1], number=better + 1)
-        rows.append(
-            [f"Question {n}?", names[side], names[1 - side], f"o{n}", f"p{n}", "ada", answer if n != 5 else "tie"]
-        )
-    write_csv(place.folder / "d.csv", ["source", "model_a", "model_b", "output_a", "output_b", "rater", "winner"], rows)
-    done = place.take("d.csv", "--column", "answer=winner", "--language", "en")
+        answer = answer if n != 5 else "tie"
+        rows.append([f"Question {n}?", names[side], names[1 - side], f"o{n}", f"p{n}", "ada", answer])
+    taken, accepted = take(place, f"{COLUMNS} winner", rows, "--column", "answer=winner")
     if winner == "{number}":  # 1, 2 and a tie in words
-        assert "systems: label-1 is model_a, label-2 is model_b" in done.out
-    accepted = place.run("accept", "--study", "studies/mine.yaml")
-    assert "Gpt" not in accepted.out and "gpt is preferred most (winner: 9 wins, 1 tie, 2 losses" in accepted.out
+        assert "systems: label-1 is model_a, label-2 is model_b" in taken
+    assert "Gpt" not in accepted and "gpt is preferred most (winner: 9 wins, 1 tie, 2 losses" in accepted
 
 
 def test_codes_of_which_any_may_be_the_tie_compare_no_systems(place: Workplace) -> None:
-    write_csv(place.folder / "d.csv", ["source", "model_a", "model_b", "rater", "winner"], [
-        [f"Question {n}?", "gpt", "llama", "ada", n % 3] for n in range(12)])  # fmt: skip
-    done = place.take("d.csv", "--column", "answer=winner", "--language", "en")
-    assert "so systems are not compared; write A, B and tie" in done.out
-    assert "preferred most" not in place.run("accept", "--study", "studies/mine.yaml").out
+    rows = [[f"Question {n}?", "gpt", "llama", "ada", n % 3] for n in range(12)]
+    taken, accepted = take(place, "source model_a model_b rater winner", rows, "--column", "answer=winner")
+    assert "so systems are not compared; write A, B and tie" in taken and "preferred most" not in accepted
 
 
 def test_imported_choices_count_whoever_saw_the_two_in_which_order(place: Workplace) -> None:
@@ -320,10 +305,6 @@ def test_imported_choices_count_whoever_saw_the_two_in_which_order(place: Workpl
         for rater, side in (("ada", n % 2), ("bob", n % 2), ("cyd", n % 2), ("dee", 1 - n % 2)):
             names = ("gpt", "llama") if side == 0 else ("llama", "gpt")
             rows.append([f"Question {n}?", *names, *(f"{name} {n}" for name in names), rater, "AB"[side]])
-    write_csv(
-        place.folder / "d.csv", ["source", "model_a", "model_b", "output_a", "output_b", "rater", "preference"], rows
-    )
-    place.take("d.csv", "--language", "en")
+    _, accepted = take(place, f"{COLUMNS} preference", rows)
     assert place.study.acceptance.min_raters == 1
-    done = place.run("accept", "--study", "studies/mine.yaml")
-    assert "gpt is preferred most (preference: 32 wins, 0 ties, 0 losses" in done.out
+    assert "gpt is preferred most (preference: 32 wins, 0 ties, 0 losses" in accepted

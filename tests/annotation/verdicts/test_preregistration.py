@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,18 +9,12 @@ import pytest
 from annotation.campaign.records import CampaignRecords
 from annotation.ratings.decisions import decide
 from annotation.verdicts.acceptance import accept
-from annotation.verdicts.preregistration import (
-    amendments,
-    changes,
-    first_rating,
-    fix_rules,
-    fixed_text,
-)
+from annotation.verdicts.preregistration import amendments, changes, first_rating, fix_rules, fixed_text
 from plumbline.errors import DataError, StudyError
-from plumbline.manifest import Manifest
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.ratings.test_review import rate
+from tests.annotation.verdicts.fixed import fixed_in_2025
 from tests.concluded import concluded
 
 
@@ -29,20 +22,19 @@ def with_threshold(study: Study, threshold: float) -> Study:
     return study.model_copy(update={"acceptance": AcceptanceSpec(threshold=threshold, min_pairs=1)})
 
 
-def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study) -> None:
-    study = with_threshold(generated, 3.0)
+def test_rules_may_change_before_the_first_rating_and_not_after(brief: Study) -> None:
+    study = with_threshold(brief, 3.0)
     fix_rules(CampaignRecords(study))
-    other = with_threshold(generated, 3.5)
+    other = with_threshold(brief, 3.5)
     fix_rules(CampaignRecords(other))
     fix_rules(CampaignRecords(other))  # twice is once
     assert [one.rules["acceptance"]["threshold"] for one in CampaignRecords(other).rules] == [3.0, 3.5]
 
-    rate(generated)
-    _fixed_long_ago(other)
-    assert accept(other) and fixed_text(CampaignRecords(other).rules, CampaignRecords(other).ratings).endswith(
-        "before the first rating (2026-01-02, 00:00 UTC)."
-    )
-    lower = with_threshold(generated, 2.5)
+    fixed_in_2025(other)
+    rate(brief)
+    text = fixed_text(accept(other).evidence.rules, CampaignRecords(other).ratings)
+    assert text.endswith("before the first rating (2026-01-02, 00:00 UTC).")
+    lower = with_threshold(brief, 2.5)
     with pytest.raises(StudyError, match=r"first rating \(2026-01-02 00:00 UTC\): acceptance.threshold 3.5, now 2.5;"):
         accept(lower)
     assert concluded(other).verdicts[0].result.threshold == 3.5
@@ -55,7 +47,7 @@ def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study
     with pytest.raises(StudyError, match="--amend: leave it out"):
         accept(lower, "again")
     with pytest.raises(StudyError, match="--amend: say why the rules changed"):
-        accept(with_threshold(generated, 2.0), " ")
+        accept(with_threshold(brief, 2.0), " ")
     more = lower.model_copy(update={"raters": lower.raters.model_copy(update={"per_pair": 3})})
     with pytest.raises(StudyError, match=r"raters.per_pair 4, now 3; undo this, or give the new study another name"):
         accept(more, "there are no more raters")
@@ -79,13 +71,12 @@ def test_each_changed_rule_is_told_in_words_and_a_changed_order_is_a_change() ->
     assert changes(rules(quality), rules(quality)) == []
 
 
-def test_a_change_while_ratings_waited_on_the_server_needs_its_reason_too(generated: Study) -> None:
+def test_a_change_while_ratings_waited_on_the_server_needs_its_reason_too(brief: Study) -> None:
     """The rules were changed and published again when nobody had collected the ratings yet."""
-    study = with_threshold(generated, 2.5)
-    fix_rules(CampaignRecords(with_threshold(generated, 3.0)))
-    _fixed_long_ago(study)
+    study = with_threshold(brief, 2.5)
+    fixed_in_2025(with_threshold(brief, 3.0))
     fix_rules(CampaignRecords(study))  # in 2026, after the ratings of January
-    rate(generated)
+    rate(brief)
     with pytest.raises(StudyError, match=r"acceptance.threshold 3.0, now 2.5"):
         accept(study)
     accept(study, "said so beforehand")
@@ -94,23 +85,26 @@ def test_a_change_while_ratings_waited_on_the_server_needs_its_reason_too(genera
     accept(study)
 
 
-def test_a_command_that_cannot_work_fixes_nothing(generated: Study) -> None:
+def test_a_command_that_cannot_work_fixes_nothing(brief: Study) -> None:
     with pytest.raises(DataError, match=r"pairs\.parquet does not exist yet"):
-        accept(generated)
-    assert CampaignRecords(generated).rules == []
+        accept(brief)
+    assert CampaignRecords(brief).rules == []
 
 
-def test_a_damaged_proof_is_not_to_be_deleted(generated: Study) -> None:
-    fix_rules(CampaignRecords(generated))
-    (generated.folder / "rules.json").write_text("[{]", encoding="utf-8")
+def test_a_damaged_proof_is_not_to_be_deleted(brief: Study) -> None:
+    fix_rules(CampaignRecords(brief))
+    (brief.folder / "rules.json").write_text("[{]", encoding="utf-8")
     with pytest.raises(DataError, match="restore it from a copy"):
-        assert CampaignRecords(generated).rules
+        assert CampaignRecords(brief).rules
 
 
-def test_each_look_at_other_ratings_or_by_other_rules_is_remembered(generated: Study) -> None:
-    rate(generated)
-    study = with_threshold(generated, 3.0)
-    groups = accept(study).groups
+def test_each_look_at_other_ratings_or_by_other_rules_is_remembered(brief: Study) -> None:
+    rate(brief)
+    study = with_threshold(brief, 3.0)
+    groups = accept(study).groups  # of ratings from a file: nothing was published
+    records = CampaignRecords(study)
+    assert "AFTER the first rating (2026-01-02, 00:00 UTC)" in fixed_text(records.rules, records.ratings)
+    assert amendments(records.rules, None) == []
     accept(study)  # the same again is no new look
     (look,) = CampaignRecords(study).looks
     assert look.n_ratings == groups[-1].questions[0].n_ratings * 2
@@ -118,20 +112,3 @@ def test_each_look_at_other_ratings_or_by_other_rules_is_remembered(generated: S
     decide(study, "a", exclude=True, reason="fails controls")
     accept(study)
     assert [one.n_ratings for one in CampaignRecords(study).looks] == [look.n_ratings, look.n_ratings * 2 // 3]
-
-
-def test_rules_that_were_fixed_too_late_are_called_so(generated: Study) -> None:
-    rate(generated)
-    accept(with_threshold(generated, 3.0))  # ratings that came from a file: nothing was published
-    text = fixed_text(CampaignRecords(generated).rules, CampaignRecords(generated).ratings)
-    assert "AFTER the first rating (2026-01-02, 00:00 UTC)" in text
-    assert amendments(CampaignRecords(generated).rules, None) == []
-
-
-def _fixed_long_ago(study: Study) -> None:
-    """As though all rules so far had been fixed in 2025, before the ratings of 2026 that the test writes."""
-    old = [
-        one.model_copy(update={"fixed_at": datetime(2025, 1, 1, tzinfo=UTC) + timedelta(days=day)})
-        for day, one in enumerate(CampaignRecords(study).rules)
-    ]
-    Manifest.of(study).write_models("rules.json", old)

@@ -56,13 +56,7 @@ def judged(own: Design, frame: pd.DataFrame, pool: str = "paraphrasing") -> tupl
 # Quality: pairs' means 5, 4 and 1.5, mean over ratings (5 + 5 + 4 + 4 + 2 + 1) / 6 = 3.5; odd are 3 of 6.
 THREE = ratings(("a", [5, 5], "nn"), ("b", [4, 4], "no"), ("c", [2, 1], "oo"))
 #: The same four times: 12 pairs, of which each a third is like a, b and c.
-MORE = ratings(
-    *(
-        (f"{name}{i}", values, sounds)
-        for i in range(4)
-        for name, values, sounds in (("a", [5, 5], "nn"), ("b", [4, 4], "no"), ("c", [2, 1], "oo"))
-    )
-)
+MORE = pd.concat([THREE.assign(pair_id=THREE["pair_id"] + str(i)) for i in range(4)], ignore_index=True)
 
 
 def test_a_rule_of_some_pools_goes_before_the_one_for_all() -> None:
@@ -122,9 +116,8 @@ def test_a_share_at_the_end_of_its_interval_has_a_p_of_975() -> None:
     summary = summarise(frame, "sound", design({"question": "quality", "at_least": 1}), None)
     share = summary.shares[1].share
     for limit, p in ((share.low, 0.975), (share.high, 0.025), (share.value, 0.5)):
-        (found,) = chances(
-            frame, [RuleSpec.model_validate(SHARE | {"at_least": limit})], design(SHARE | {"at_most": 1})
-        )
+        rule = RuleSpec.model_validate(SHARE | {"at_least": limit})
+        (found,) = chances(frame, [rule], design(SHARE | {"at_most": 1}))
         assert found.probability == pytest.approx(p, abs=1e-6)
 
 
