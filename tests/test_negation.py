@@ -14,6 +14,7 @@ from annotation.verdicts.verdicts import verdicts
 from generation.production import generate
 from plumbline.records import Pair
 from plumbline.study import ROOT, Study, load_study
+from tests.annotation.judgements import pair_rows
 
 
 def rated(study: Study, pairs: list[Pair], quality: dict[str, int]) -> pd.DataFrame:
@@ -38,7 +39,7 @@ def test_negation_is_accepted_where_the_meaning_is_gone_and_typos_where_it_is_ke
 
     def decisions(**quality: int) -> dict[str, str]:
         counting = counting_ratings(rated(study, pairs, quality), 3)
-        return {one.transformation: one.decision for one in verdicts(pairs, counting, design, None)}
+        return {one.transformation: one.decision for one in verdicts(pair_rows(pairs), counting, design, None)}
 
     assert decisions(typos=5, negation=1) == {"typos": "accepted", "negation": "accepted"}
     assert decisions(typos=5, negation=4) == {"typos": "accepted", "negation": "rejected"}

@@ -344,7 +344,8 @@ def whole_tally(records: Evidence) -> Tally:
     """
     study, path = records.study, records.study.scratch / LEDGER
     blocks = records.block_numbers if study.raters.blocks else {}
-    staying = [pair for pair in records.shown if pair.pair_id not in {*records.withdrawn, *records.spared}]
+    gone = {*records.withdrawn, *records.spared}
+    staying = [pair for pair in records.shown if pair.pair_id not in gone]
     in_queues = any(offering.to == ARGILLA for offering in records.offerings)
     to_crowd = study.crowd is not None and not in_queues
     begun = next((campaign for campaign in ledgers(path) if campaign.counts), None)

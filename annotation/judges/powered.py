@@ -24,7 +24,6 @@ from annotation.sampling.queues import SCOPES
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Basis, basis
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.verdicts import sample_frame
 from plumbline.errors import DataError, PlumblineError
 from plumbline.frames import filled as need_filled
 from plumbline.frames import once
@@ -234,7 +233,7 @@ def outcome_of(evidence: Evidence) -> JudgesOutcome:
     design, collected, judging = evidence.design, evidence.collected, read_judging(evidence)
     counting = counting_ratings(collected.sample_ratings, design.per_pair)
     coverage = coverage_of(collected.sample_ratings, collected.withdrawn)
-    rests = basis(sample_frame(collected.sample_pairs), counting, design, coverage)
+    rests = basis(collected.sample, counting, design, coverage)
     return JudgesOutcome(judging, powered_means(rests, judging, design), bool(counting["simulated"].any()))
 
 

@@ -457,6 +457,7 @@ def _write(
 
 
 _MAKER = ["generator_hash", "prompt_hash"]
+MAKERS = ["transformation", "generator_kind", *_MAKER]  #: pairs that are equal in these have the same origin
 
 
 def mismatch(records: CampaignRecords, pairs: Collection[Pair]) -> tuple[str, ...]:

@@ -85,6 +85,7 @@ class Workload:
     def complete(self, answers: pd.DataFrame) -> list[str]:
         """Return the pairs that want no answer now: they have enough, were withdrawn, or their block is not open."""
         got = answers.loc[(answers["status"] == "submitted") & ~answers["again"], "pair_id"].value_counts()
+        got = got[got >= min([self.per_pair, *self.fewer.values()])]
         wanted = [self.fewer.get(self.datasets.get(pair_id, ""), self.per_pair) for pair_id in got.index]
         complete = [*got.index[got >= wanted], *(pair_id for pair_id in self.withdrawn if pair_id in self.datasets)]
         return list(dict.fromkeys(complete))

@@ -22,7 +22,7 @@ from annotation.argilla.accounts import ServerAnswers, answered_now, is_served
 from annotation.campaign.counting import asked_again
 from annotation.campaign.names import known_names
 from annotation.campaign.offering import CampaignName, places_asked
-from annotation.campaign.records import CampaignData
+from annotation.campaign.records import CampaignData, pair_records
 from annotation.crowd.summary import read_summaries, summary_text, to_close, to_launch, to_pay, whole_tally
 from annotation.crowd.tally import Tally
 from annotation.options import HomeOptions
@@ -31,7 +31,7 @@ from annotation.questions.wordings import addressed_lines
 from annotation.records import NO_REASON, Decision, Fixed, Sign, Verdict
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import SCOPES, frames_by_queue
-from annotation.sampling.sample import mismatch
+from annotation.sampling.sample import MAKERS, mismatch
 from annotation.status.monitoring import Going
 from annotation.status.progress import (
     Stage,
@@ -235,7 +235,8 @@ def read_status(
     Long: a line for each field.
     """
     study, read = evidence.study, evidence.read_all().collected
-    mismatched = mismatch(evidence, [*evidence.known_pairs, *evidence.known_controls])
+    one_of_each = read.pairs.drop_duplicates(MAKERS) if study.judging.transforms else read.pairs
+    mismatched = mismatch(evidence, pair_records(one_of_each))
     verdicts, outdated = _reached(evidence) if reached is None else (reached, "")
     manifest = manifest or evidence.manifest
     stages = stages_of(evidence, manifest, mismatched, outdated)

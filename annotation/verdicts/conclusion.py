@@ -41,7 +41,7 @@ class Conclusion:
 
     def __init__(self, evidence: Evidence, seed: int | None = None) -> None:
         self._evidence, self._seed = evidence, seed
-        self._pairs, self._ratings = evidence.collected.sample_pairs, evidence.collected.coded_ratings
+        self._pairs, self._ratings = evidence.collected.sample, evidence.collected.coded_ratings
 
     @functools.cached_property
     def verdicts(self) -> list[Verdict]:
@@ -54,7 +54,8 @@ class Conclusion:
     @functools.cached_property
     def groups(self) -> list[Group]:
         """HTEB's Table 2."""
-        design, places = self._evidence.design, {pair.transformation: (pair.axis, pair.pool) for pair in self._pairs}
+        design, kinds = self._evidence.design, self._pairs.drop_duplicates("transformation", keep="last")
+        places = {row["transformation"]: (row["axis"], row["pool"]) for row in kinds.to_dict("records")}
         return table_two(with_enough(self.counting, design), design, self._seed, places)
 
     @functools.cached_property

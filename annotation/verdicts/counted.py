@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 
 from annotation.campaign.counting import PairCoverage
+from annotation.campaign.records import pair_records
 from annotation.records import NO_REASON
-from annotation.sampling.queues import SCOPES, in_order
+from annotation.sampling.queues import SCOPES, in_order, original_shared
 from annotation.sampling.sample import COMMAND
 from annotation.statistics.summaries import Design
 from annotation.verdicts.looks import BlockProgress, block_progress
@@ -42,13 +43,14 @@ class Basis:
 def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, coverage: PairCoverage | None = None) -> Basis:
     """Return the ratings of the pairs that verdicts rest on.
 
-    `sample` has a row for each pair (`verdicts.sample_frame`), `ratings` are those that count,
+    `sample` has rows of `Pair`, `ratings` are those that count,
     none of a withdrawn pair. `coverage` says which pairs need not be waited for (`campaign.counting.coverage_of`).
     """
     if not design.blocks:
         return Basis(with_enough(ratings, design))
     answered = answers(ratings, design)
-    waves, originals = (dict(zip(sample["pair_id"], sample[name], strict=True)) for name in ("wave", "shared"))
+    waves = dict(zip(sample["pair_id"], sample["wave"], strict=True))
+    originals = {pair.pair_id: original_shared(pair) for pair in pair_records(sample)}
     order = in_order(sample["pair_id"], design.seed, waves, originals)
     turns = pd.Series(range(len(order)), index=order)
     numbers, blocks = dict(zip(answered.index, answered.tolist(), strict=True)), dict[Place, BlockProgress]()

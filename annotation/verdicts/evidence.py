@@ -12,7 +12,7 @@ import pandas as pd
 
 from annotation.campaign.counting import by_pair, counting_ratings, coverage_of, imported, stays
 from annotation.campaign.offering import offered_to_raters
-from annotation.campaign.records import BLOCK_LOOKS, PAIRS, RATINGS, SUPPLY, CampaignRecords
+from annotation.campaign.records import BLOCK_LOOKS, PAIRS, RATINGS, SUPPLY, CampaignRecords, pair_records
 from annotation.ratings.signs import find_signs, not_looked_at
 from annotation.records import Fixed, Sign, TakenLook
 from annotation.sampling.queues import SCOPES, block_numbers
@@ -23,8 +23,8 @@ from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preferences import preferred
 from annotation.verdicts.preregistration import first_rating, refuse_other_rules, rules_fixed, rules_now
 from annotation.verdicts.systems import compared, couple_looks, with_comparisons
-from annotation.verdicts.verdicts import sample_frame
 from plumbline.study import Study
+from plumbline.study.transformations import EIGHT
 
 
 class Evidence(CampaignRecords):
@@ -115,7 +115,7 @@ class Evidence(CampaignRecords):
         if not design.blocks or data.sample.empty:
             return {}
         coverage = coverage_of(data.coded_ratings, data.withdrawn)
-        return basis(sample_frame(data.sample_pairs), counting, design, coverage).blocks
+        return basis(data.sample, counting, design, coverage).blocks
 
     @functools.cached_property
     def counting(self) -> pd.DataFrame:
@@ -141,12 +141,14 @@ class Evidence(CampaignRecords):
         return self._compared(every, self._blocks_of(every)), self._preferred(every)
 
     def _compared(self, counting: pd.DataFrame, blocks: Mapping[Place, BlockProgress]) -> SideBySide:
-        design, pairs = self.design, self.collected.sample_pairs
+        design, sample = self.design, self.collected.sample
+        pairs = pair_records(sample if design.blocks else sample[~sample["transformation"].isin(list(EIGHT))])
         done = compared(with_enough(counting, design), pairs, design, self.study.judging, blocks)
         return replace(done, excluded=self._n_excluded)
 
     def _preferred(self, counting: pd.DataFrame) -> SideBySide:
-        done = preferred(with_enough(counting, self.design), self.collected.sample_pairs, self.design)
+        sample = self.collected.sample
+        done = preferred(with_enough(counting, self.design), pair_records(sample[sample["systems"] != ""]), self.design)
         return replace(done, excluded=self._n_excluded)
 
     @functools.cached_property

@@ -98,7 +98,7 @@ def judge(  # noqa: PLR0913 (four are names of columns)
             " 'submitted_at' says who came first"
         )
     withdrawn = set(rated.loc[rated["withdrawn"] != "", "pair_id"])
-    return judged_sample(sample, rated, design, seed, withdrawn)
+    return judged_sample(pd.DataFrame(map(dict, sample)), rated, design, seed, withdrawn)
 
 
 def _heeded(rated: pd.DataFrame) -> pd.DataFrame:

@@ -25,8 +25,7 @@ from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import rules_for, told_from
 from annotation.verdicts.tables import scoped
-from annotation.verdicts.verdicts import sample_frame, with_facts
-from plumbline.records import Pair
+from annotation.verdicts.verdicts import with_facts
 from plumbline.statistics.agreement import Answers
 from plumbline.study.campaign import QualityLimits
 from plumbline.words import count
@@ -102,22 +101,21 @@ def with_checks(verdicts: Sequence[Verdict], evidence: Evidence) -> list[Verdict
         return verdicts
     collected = evidence.collected
     return held_back(
-        verdicts, collected.sample_pairs, collected.coded_ratings, evidence.design, Checks.of(evidence),
+        verdicts, collected.sample, collected.coded_ratings, evidence.design, Checks.of(evidence),
         collected.withdrawn,
     )  # fmt: skip
 
 
 def held_back(
     verdicts: Sequence[Verdict],
-    pairs: Sequence[Pair],
+    sample: pd.DataFrame,
     ratings: pd.DataFrame,
     design: Design,
     checks: Checks,
     withdrawn: Collection[str] = (),
 ) -> list[Verdict]:
-    """Return the verdicts, undecided where somebody must look at raters; `ratings` are all of the sample's."""
-    key = SCOPES[design.rule.scope]
-    sample, counting = sample_frame(pairs), counting_ratings(ratings, design.per_pair)
+    """Return the verdicts, undecided where somebody must look at raters; `ratings` are all of the `sample`'s pairs."""
+    key, counting = SCOPES[design.rule.scope], counting_ratings(ratings, design.per_pair)
     counted = basis(sample, counting, design, coverage_of(ratings, withdrawn) if design.blocks else None).ratings
     counted = with_facts(counted, sample, key)
     groups = {tuple(map(str, group_key)): group for group_key, group in counted.groupby(key, observed=True)}

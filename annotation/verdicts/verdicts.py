@@ -6,7 +6,6 @@ Pure functions from ratings, pairs and the study's rule to records; `acceptance`
 from __future__ import annotations
 
 import math
-import operator
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
@@ -17,12 +16,11 @@ from pandas.api.extensions import take
 from annotation.campaign.counting import PairCoverage, counting_ratings, coverage_of, rows_of, stays
 from annotation.questions.summary import Chance, MeanOfAnswers
 from annotation.records import RuleResult, Supply, Verdict
-from annotation.sampling.queues import SCOPES, original_shared
+from annotation.sampling.queues import SCOPES
 from annotation.statistics.summaries import Design, coded, compact, summarise
 from annotation.verdicts.counted import Basis, Place, answers, basis
 from annotation.verdicts.rules import decide, rules_for
 from plumbline.frames import is_among
-from plumbline.records import Pair
 from plumbline.study.campaign import RuleSpec
 
 
@@ -92,26 +90,26 @@ _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a te
 
 
 def judged_sample(
-    pairs: Sequence[Pair],
+    sample: pd.DataFrame,
     ratings: pd.DataFrame,
     design: Design,
     seed: int | None,
     withdrawn: Collection[str] = (),
 ) -> list[Verdict]:
-    """Return the verdicts on a sample, with what exclusions and withdrawals change: `pairs`, and all their ratings.
+    """Return the verdicts on a sample and all of its ratings, with what exclusions and withdrawals change.
 
     `seed` is that of resampling pairs for intervals of agreement, on which no decision rests; None leaves these out.
     `withdrawn` are the pairs that people withdrew, as marked in the ratings.
     """
     ratings = coded(ratings)
     counting = counting_ratings(ratings, design.per_pair)
-    judged = verdicts(pairs, counting, design, seed, coverage_of(ratings, withdrawn) if design.blocks else None)
-    judged = with_exclusions(judged, pairs, ratings, design, withdrawn)
-    return with_withdrawals(judged, pairs, ratings, design, withdrawn)
+    judged = verdicts(sample, counting, design, seed, coverage_of(ratings, withdrawn) if design.blocks else None)
+    judged = with_exclusions(judged, sample, ratings, design, withdrawn)
+    return with_withdrawals(judged, sample, ratings, design, withdrawn)
 
 
 def verdicts(
-    pairs: Sequence[Pair],
+    sample: pd.DataFrame,
     ratings: pd.DataFrame,
     design: Design,
     seed: int | None,
@@ -119,12 +117,12 @@ def verdicts(
 ) -> list[Verdict]:
     """Return a verdict for each transformation and language of the sample (and task, with scope `task`), in its order.
 
-    `pairs` are those of the sample, `ratings` those that count. A transformation is judged on its pool's ratings
+    `sample` has rows of `Pair`, `ratings` are those that count. A transformation is judged on its pool's ratings
     (translation and cross_translation are rated as one): all of them, those in its language, or those of its language
     and task, as the rule's scope says. Only pairs that count (`verdicts.counted`) enter. `coverage` says which pairs
     need not be waited for (`annotation.campaign.counting.coverage_of`). `seed` is as for `judged_sample`.
     """
-    key, sample = SCOPES[design.rule.scope], sample_frame(pairs)
+    key = SCOPES[design.rule.scope]
     rests = basis(sample, ratings, design, coverage)
     judged, records = _judged(sample, rests, design, seed), []
     counted = is_among(sample["pair_id"], rests.ratings["pair_id"].unique())
@@ -167,26 +165,24 @@ def _of_its_own(
 
 
 def with_supply(
-    verdicts: Sequence[Verdict], supplies: Sequence[Supply], pairs: Sequence[Pair], ratings: pd.DataFrame
+    verdicts: Sequence[Verdict], supplies: Sequence[Supply], sample: pd.DataFrame, ratings: pd.DataFrame
 ) -> list[Verdict]:
     """Add to the verdicts what the sample was drawn from, and the shares of outputs that could not be drawn.
 
     What a wave added is left out until one of its own pairs has a rating.
     """
-    rated = set(ratings["pair_id"])
-    samples = defaultdict[tuple[str, str], list[Pair]](list)
-    for pair in pairs:
-        samples[pair.transformation, pair.language].append(pair)
+    seen = (sample["wave"] == 1) | is_among(sample["pair_id"], ratings["pair_id"].unique())
+    facts_of_pairs = sample[["transformation", "language", "dataset", "seed", "wave"]].assign(seen=seen)
+    samples = dict(iter(facts_of_pairs.groupby(["transformation", "language"], observed=True)))
     facts = {}
     for supply in supplies:
-        sample = samples[supply.transformation, supply.language]
-        last = max((pair.wave for pair in sample), default=1)
+        pairs = samples.get((supply.transformation, supply.language), facts_of_pairs.iloc[:0])
         outputs = defaultdict[str, dict[int, str]](dict)
         for dataset, seeds in supply.outputs.items():
             for seed, pool in seeds.items():
-                drawn = [pair for pair in sample if (pair.dataset, pair.seed) == (dataset, seed)]
-                drawn = drawn or [pair for pair in sample if pair.wave == last]
-                if not drawn or any(pair.wave == 1 or pair.pair_id in rated for pair in drawn):
+                drawn = pairs[(pairs["dataset"] == dataset) & (pairs["seed"] == seed)]
+                drawn = pairs[pairs["wave"] == pairs["wave"].max()] if drawn.empty else drawn
+                if drawn.empty or drawn["seen"].any():
                     outputs[dataset][seed] = pool
         facts[supply.transformation, supply.language] = supply.model_copy(update={"outputs": dict(outputs)})
     return [
@@ -195,16 +191,8 @@ def with_supply(
     ]
 
 
-def sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
-    """Return the columns of the sample that verdicts need, a row for each pair."""
-    texts = ["pair_id", "transformation", "axis", "pool", "language", "output_language", "task_type", "wave"]
-    names = [*texts, *_MAKER]
-    frame = pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
-    return frame.assign(shared=[original_shared(pair) for pair in pairs])
-
-
 def with_facts(ratings: pd.DataFrame, sample: pd.DataFrame, names: Collection[str]) -> pd.DataFrame:
-    """Return ratings with these columns of their pairs in `sample_frame`; NaN for a pair that is not in it."""
+    """Return ratings with these columns of their pairs in the sample; NaN for a pair that is not in it."""
     rows = rows_of(sample, ratings["pair_id"])
     return ratings.assign(**{name: take(sample[name].array, rows, allow_fill=True) for name in names})
 
@@ -263,7 +251,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
 
 def with_exclusions(
     reached: Sequence[Verdict],
-    pairs: Sequence[Pair],
+    sample: pd.DataFrame,
     ratings: pd.DataFrame,
     design: Design,
     withdrawn: Collection[str] = (),
@@ -277,13 +265,12 @@ def with_exclusions(
     if not excluded.any():
         return list(reached)
     every = counting_ratings(ratings, design.per_pair, with_excluded=True)
-    alternatives = verdicts(pairs, every, design, None, coverage_of(ratings, withdrawn))
+    alternatives = verdicts(sample, every, design, None, coverage_of(ratings, withdrawn))
     key = SCOPES[design.rule.scope]
-    facts = sample_frame(pairs).set_index("pair_id")
-    counts = facts.loc[ratings.loc[excluded, "pair_id"], key].value_counts().to_dict()
+    counts = Counter(with_facts(ratings[excluded], sample, key)[key].itertuples(index=False, name=None))
     return [
         verdict.reviewed(
-            n_excluded=counts.get(tuple(getattr(verdict, name) for name in key), 0), with_excluded=alternative.decision
+            n_excluded=counts[tuple(getattr(verdict, name) for name in key)], with_excluded=alternative.decision
         )
         for verdict, alternative in zip(reached, alternatives, strict=True)
     ]
@@ -291,7 +278,7 @@ def with_exclusions(
 
 def with_withdrawals(
     reached: Sequence[Verdict],
-    pairs: Sequence[Pair],
+    sample: pd.DataFrame,
     ratings: pd.DataFrame,
     design: Design,
     withdrawn: Collection[str],
@@ -301,17 +288,16 @@ def with_withdrawals(
     `ratings` are all of the sample's. A withdrawn pair that nobody rated plays no part: had it stayed, it would have
     been waited for. Where nothing was withdrawn, the verdicts are as they were.
     """
-    out = [pair for pair in pairs if pair.pair_id in withdrawn]
-    if not out:
+    if not is_among(sample["pair_id"], withdrawn).any():
         return list(reached)
     rated = set(ratings.loc[ratings["status"] == "submitted", "pair_id"]) & set(withdrawn)
     staying = ratings.assign(withdrawn="")
     counting = counting_ratings(staying, design.per_pair)
     raters = {**coverage_of(staying).raters, **dict.fromkeys(rated, design.per_pair)}  # nobody is asked for more
-    alternatives = verdicts(pairs, counting, design, None, PairCoverage(raters, set(withdrawn) - rated))
+    alternatives = verdicts(sample, counting, design, None, PairCoverage(raters, set(withdrawn) - rated))
     key = SCOPES[design.rule.scope]
     counts, of_rated = (
-        Counter(tuple(getattr(pair, name) for name in key) for pair in out if pair.pair_id in some)
+        Counter(sample.loc[is_among(sample["pair_id"], some), key].itertuples(index=False, name=None))
         for some in (withdrawn, rated)
     )
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import pandas as pd
@@ -43,6 +44,10 @@ def pair(
     )
 
 
+def pair_rows(pairs: Iterable[Pair]) -> pd.DataFrame:
+    return pd.DataFrame(map(dict, pairs))
+
+
 def ratings(pairs: list[Pair], quality: list[int], fluency: list[int], raters: int = 2) -> pd.DataFrame:
     """Every rater gives every pair the same: `quality[i]` and `fluency[i]` for pair i."""
     return pd.DataFrame(
@@ -59,7 +64,7 @@ def ratings(pairs: list[Pair], quality: list[int], fluency: list[int], raters: i
 
 def judged(pairs: list[Pair], frame: pd.DataFrame, per_pair: int = 2, **rule: object) -> list[Verdict]:
     design = Design(QUESTIONS, SCALE, per_pair, AcceptanceSpec.model_validate({"min_pairs": 2, **rule}))
-    return verdicts(pairs, frame, design, 1)
+    return verdicts(pair_rows(pairs), frame, design, 1)
 
 
 def decided(pairs: list[Pair], frame: pd.DataFrame, **rule: object) -> list[tuple[str, str, str]]:

@@ -35,7 +35,7 @@ from plumbline.statistics.estimates import stream
 from plumbline.statistics.group_sequential import Blocks, looks
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
-from tests.annotation.judgements import START, pair
+from tests.annotation.judgements import START, pair, pair_rows
 from tests.annotation.kinds import EFFORT, RULES, ask, rubric
 from tests.scale import scaled
 
@@ -226,7 +226,7 @@ def test_plans_decide_as_verdicts_do(own: Design, n: int, mean: float) -> None:
             answers = {"value": pd.array([None] * len(campaign), "Int64"),
                        "answer": np.where(campaign == 1, "odd", "natural")}  # fmt: skip
         frame = answered(pairs, question=own.questions[0], **answers)
-        decisions += [one.decision for one in verdicts(pairs, frame, own, 1)]
+        decisions += [one.decision for one in verdicts(pair_rows(pairs), frame, own, 1)]
     assert planned.accepted * 12 == pytest.approx(decisions.count("accepted"))
     assert planned.undecided * 12 == pytest.approx(decisions.count("undecided"))
     assert not of_labels or 0 < planned.accepted < 1

@@ -13,7 +13,7 @@ from annotation.verdicts.rules import decide
 from annotation.verdicts.tables import verdict_text
 from annotation.verdicts.verdicts import judged_sample, pair_means, verdicts
 from plumbline.study.campaign import AcceptanceSpec
-from tests.annotation.judgements import QUESTIONS, SCALE, judged, pair, ratings
+from tests.annotation.judgements import QUESTIONS, SCALE, judged, pair, pair_rows, ratings
 
 
 def test_the_order_is_the_samples_and_no_answer_is_in_it() -> None:
@@ -62,7 +62,7 @@ def test_pairs_with_too_few_raters_enter_no_number() -> None:
     frame = ratings(pairs, [2] * 20 + [5] * 40, [3] * 60).assign(excluded="")
     once = frame["pair_id"].isin([one.pair_id for one in pairs[20:]]) & (frame["rater_id"] == "rater-1")
     design, left = Design(QUESTIONS, SCALE, 2, AcceptanceSpec()), frame[~once]
-    found = judged_sample(pairs, left, design, 1)
+    found = judged_sample(pair_rows(pairs), left, design, 1)
     groups, means = table_two(with_enough(left, design), design, 1), pair_means(left, design)
     assert (found[0].decision, found[0].n_pairs, found[0].n_ratings) == ("rejected", 20, 80)
     for quality in (found[0].questions[0], *(group.questions[0] for group in groups)):
@@ -76,7 +76,7 @@ def test_a_pair_counts_by_the_question_with_the_fewest_ratings() -> None:
     frame = ratings(pairs, [5, 5, 1], [5, 5, 5])
     lost = (frame["pair_id"] == pairs[2].pair_id) & (frame["question"] == "fluency") & (frame["rater_id"] == "rater-1")
     design = Design(QUESTIONS, SCALE, 2, AcceptanceSpec(min_pairs=2))
-    found = verdicts(pairs, frame[~lost], design, 1)[0]
+    found = verdicts(pair_rows(pairs), frame[~lost], design, 1)[0]
     assert [(one.mean, one.n_pairs) for one in found.questions] == [(5.0, 2), (5.0, 2)]
     means = pair_means(frame[~lost], design).set_index(["pair_id", "question"])["decision"]
     assert means[pairs[2].pair_id, "quality"] == means[pairs[2].pair_id, "fluency"] == "undecided"

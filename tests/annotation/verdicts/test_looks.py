@@ -20,12 +20,12 @@ from annotation.verdicts.counted import basis
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import unbiased_frame, verdict_text
-from annotation.verdicts.verdicts import sample_frame, verdicts
+from annotation.verdicts.verdicts import verdicts
 from plumbline.errors import StudyError
 from plumbline.statistics.group_sequential import Blocks, Criterion, Looks, looks, spent
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
-from tests.annotation.judgements import QUESTIONS, SCALE, START, pair, ratings
+from tests.annotation.judgements import QUESTIONS, SCALE, START, pair, pair_rows, ratings
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.sampling.test_queues import RULE
 
@@ -47,12 +47,12 @@ def frame(n_pairs: int, quality: list[int], fluency: list[int] | None = None) ->
 
 
 def progress(found: pd.DataFrame, rule: Design | None = None, dealt: PairCoverage | None = None) -> BlockProgress:
-    (group,) = basis(sample_frame(PAIRS), found, rule or design(), dealt or coverage_of(found)).blocks.values()
+    (group,) = basis(pair_rows(PAIRS), found, rule or design(), dealt or coverage_of(found)).blocks.values()
     return group
 
 
 def verdict(found: pd.DataFrame, rule: Design | None = None) -> Verdict:
-    return verdicts(PAIRS, found, rule or design(), 1, coverage_of(found))[0]
+    return verdicts(pair_rows(PAIRS), found, rule or design(), 1, coverage_of(found))[0]
 
 
 def test_the_first_look_that_decides_ends_it_and_later_ratings_play_no_part() -> None:

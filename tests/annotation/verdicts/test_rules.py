@@ -20,7 +20,7 @@ from annotation.verdicts.tables import verdict_table
 from annotation.verdicts.verdicts import accepted_pairs, chances, pair_means, verdicts
 from plumbline.statistics.group_sequential import p_above
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
-from tests.annotation.judgements import pair
+from tests.annotation.judgements import pair, pair_rows
 
 SOUND = SingleLabelQuestion("sound", labels=("natural", "odd"))
 FAULTS = MultiLabelQuestion("faults", labels=("grammar", "words"), required=False, pools=("expansion",))
@@ -124,12 +124,12 @@ def test_a_share_at_the_end_of_its_interval_has_a_p_of_975() -> None:
 def test_a_verdict_is_as_sure_as_its_least_sure_rule() -> None:
     both = {"question": "quality", "at_least": 3}, SHARE | {"at_most": 0.6}
     pairs = [pair(0).model_copy(update={"pair_id": name}) for name in MORE["pair_id"].unique()]
-    (found,) = verdicts(pairs, MORE, design(*both), None)
+    (found,) = verdicts(pair_rows(pairs), MORE, design(*both), None)
     each = [one.probability for one in found.result.probabilities]
     assert len(each) == 2 and each[0] != each[1] and found.probability == min(each)
     assert verdict_table([found]).iloc[0]["P: share of odd in sound at most 0.6"] == each[1]
     assert Verdict.model_validate_json(found.model_dump_json()).result.probabilities == found.result.probabilities
-    (short,) = verdicts(pairs, MORE, Design(("quality",), rule=AcceptanceSpec(min_pairs=2)), None)
+    (short,) = verdicts(pair_rows(pairs), MORE, Design(("quality",), rule=AcceptanceSpec(min_pairs=2)), None)
     assert short.result.probabilities == ()
     assert short.probability == short.questions[0].probability
 
@@ -140,9 +140,9 @@ def test_where_nothing_is_rated_the_probability_is_that_of_the_labels() -> None:
     own = Design(("sound",), rule=spec, extra={"sound": SOUND})
     frame = MORE[MORE["question"] == "sound"]
     pairs = [pair(0).model_copy(update={"pair_id": name}) for name in MORE["pair_id"].unique()]
-    (found,) = verdicts(pairs, frame, own, None)
+    (found,) = verdicts(pair_rows(pairs), frame, own, None)
     assert found.decision == "accepted" and found.n_pairs == 12
     assert found.probability == found.result.probabilities[0].probability and math.isnan(found.result.threshold)
     undone = own.rule.model_copy(update={"rules": ()})
-    (found,) = verdicts(pairs, frame, replace(own, rule=undone), None)
+    (found,) = verdicts(pair_rows(pairs), frame, replace(own, rule=undone), None)
     assert found.decision == "undecided" and math.isnan(found.probability)

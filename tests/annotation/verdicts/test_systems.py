@@ -29,7 +29,7 @@ from annotation.verdicts.verdicts import verdicts
 from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.subject import ItemNames, PairSubject
-from tests.annotation.judgements import START, pair
+from tests.annotation.judgements import START, pair, pair_rows
 from tests.scale import scaled
 
 PAIRS = [
@@ -261,7 +261,7 @@ def test_cards_come_by_language_with_the_best_first_and_show_the_share_that_reje
     rows = labelled(np.random.default_rng(3), {"theirs": (0.3, 0.4, 0.3), "ours": (0.8, 0.1, 0.1)}, 60)
     design = Design(("tone",), rule=rule, extra=TONE.extra)
     rows = rows.assign(value=math.nan, submitted_at=START, simulated=False, comment="", seconds=9.0)
-    judged = verdicts(outputs(60, ("ours", "theirs")), rows, design, 1)
+    judged = verdicts(pair_rows(outputs(60, ("ours", "theirs"))), rows, design, 1)
     (first, second) = sorted(judged, key=lambda verdict: verdict.transformation, reverse=True)
     one_each = [verdict.model_copy(update={"language": code}) for code in ("en", "de") for verdict in (first, second)]
     order = [(verdict.language, verdict.transformation) for verdict in best_first(one_each, found)]

@@ -21,7 +21,7 @@ from plumbline.statistics.estimates import over_pairs_and_raters
 from plumbline.study import ROOT
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.transformations import EIGHT
-from tests.annotation.judgements import QUESTIONS, SCALE, decided, judged, pair, ratings
+from tests.annotation.judgements import QUESTIONS, SCALE, decided, judged, pair, pair_rows, ratings
 from tests.annotation.verdicts.table_two import HTEB, hteb_ratings
 
 
@@ -170,14 +170,17 @@ def test_excluded_ratings_stay_and_the_verdict_shows_what_they_would_change() ->
     frame.loc[(frame["rater_id"] == "rater-2") & (frame["question"] == "quality"), "value"] = 1
     excluded = frame.assign(excluded=np.where(frame["rater_id"] == "rater-2", "failed its controls", ""))
     design = Design(QUESTIONS, SCALE, 3, AcceptanceSpec(min_pairs=2))
-    (found,), means = judged_sample(pairs, excluded, design, 1), pair_means(counting_ratings(excluded, 3), design)
+    (found,), means = (
+        judged_sample(pair_rows(pairs), excluded, design, 1),
+        pair_means(counting_ratings(excluded, 3), design),
+    )
     # without rater-2: (4+4+2+2+4+4+2+2)/8 = 3; with: (24 + 4)/12 = 2.33
     assert (found.decision, found.review.n_excluded, found.review.with_excluded) == ("accepted", 8, "rejected")
     assert found.n_ratings == 16 and means["n_ratings"].unique().tolist() == [2]
     assert "without 8 excluded ratings; if counted, rejected" in " ".join(verdict_text([found]).split())
     assert "excluded ratings" not in verdict_text([found.reviewed(n_excluded=0)])
     assert verdict_table([found])["decision_with_excluded"].item() == "rejected"
-    (plain,) = judged_sample(pairs, frame, design, 1)
+    (plain,) = judged_sample(pair_rows(pairs), frame, design, 1)
     assert (plain.decision, plain.review.n_excluded, plain.review.with_excluded) == ("rejected", 0, None)
 
 
