@@ -101,7 +101,7 @@ def read_material(
         records.need(PAIRS)
 
     def shortened(frame: pd.DataFrame) -> pd.DataFrame:
-        return frame.assign(model=frame["model"].map(lambda name: short.get(name, name)))
+        return frame.assign(model=frame["model"].map({name: short.get(name, name) for name in frame["model"].unique()}))
 
     question = next(iter(records.rubric.rating_names()), "")
     scale = records.rubric.scale_of(question) if question else (0, 0)  # without a question nothing is drawn

@@ -282,11 +282,12 @@ def drift_correlations(frame: pd.DataFrame, seed: int, *, n_resamples: int = 100
     random numbers, by `seed`; models with the same pairs share its resamples.
     """
     estimates, rows = dict[tuple[str, str], Estimate](), []
-    for name, of_all in frame.groupby("transformation", sort=False):
+    numbered = frame.assign(pair=pd.factorize(frame["pair_id"])[0])
+    for name, of_all in numbered.groupby("transformation", sort=False):
         parts = {str(label): part for label, part in of_all.groupby("model", sort=False)}
-        with_pairs = defaultdict[tuple[str, ...], list[str]](list)
+        with_pairs = defaultdict[bytes, list[str]](list)
         for label, part in parts.items():
-            with_pairs[tuple(part["pair_id"])].append(label)
+            with_pairs[part["pair"].to_numpy().tobytes()].append(label)
         for labels in with_pairs.values():
             drifts = [parts[label]["drift"].to_numpy(float) for label in labels]
             quality, rng = parts[labels[0]]["mean_quality"].to_numpy(float), stream(seed, "drift", str(name))
