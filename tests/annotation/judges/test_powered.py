@@ -17,7 +17,7 @@ from plumbline.records import Pair
 from plumbline.statistics.group_sequential import repeated_interval
 from plumbline.statistics.prediction_powered import Pool, RatedPairs, powered
 from plumbline.study.campaign import AcceptanceSpec
-from tests.annotation.judgements import SCALE, pair
+from tests.annotation.judgements import SCALE, pair, pair_rows
 
 RATED, ALL = 40, 200
 
@@ -54,8 +54,7 @@ def design(**rule: Any) -> Design:
 
 
 def sampled() -> pd.DataFrame:
-    names = ["pair_id", "pool", "language", "task_type", "wave", "shared"]
-    return pd.DataFrame([{**one.model_dump(), "shared": one.pair_id} for one in sample()])[names]
+    return pair_rows(sample())
 
 
 def row(ratings: pd.DataFrame, judging: Judging, chosen: Design | None = None) -> pd.Series:
