@@ -43,7 +43,7 @@ _FIGURE = "[data-testid=stVegaLiteChart] svg"
 def sample() -> Iterator[Measurement]:
     """The sample study: seconds from the server's start to the first page; the slowest change to a page after that."""
     with tempfile.TemporaryDirectory() as folder:
-        study = _sample_study(folder)
+        study = sample_study(folder)
         with browser() as chromium:
             page = chromium.new_page(viewport={"width": 1280, "height": 900})
             with dashboard(study, Path(folder) / "log"):
@@ -83,9 +83,9 @@ def beside_an_empty_app() -> Iterator[Measurement]:
     limits = {"first_page": 3.5, "filter_100k": 0.5, "page_100k": 3.0}
     ratios: dict[str, list[float]] = {name: [] for name in limits}
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        log, sample_study, many = Path(folder) / "log", _sample_study(folder), large_study(Path(folder))
+        log, sample, many = Path(folder) / "log", sample_study(folder), large_study(Path(folder))
         chromium = stack.enter_context(browser())
-        for study in (sample_study, many):
+        for study in (sample, many):
             with dashboard(study, log):
                 pass  # its modules are compiled by then, as an installation has them
         for _ in range(ROUNDS):
@@ -97,7 +97,7 @@ def beside_an_empty_app() -> Iterator[Measurement]:
                 settle(page)
                 empty = time.perf_counter() - start
             start = time.perf_counter()
-            with dashboard(sample_study, log) as (address, _):
+            with dashboard(sample, log) as (address, _):
                 _open(page, address)
                 ratios["first_page"].append((time.perf_counter() - start) / empty)
             with dashboard(many, log) as (address, _):
@@ -111,7 +111,7 @@ def beside_an_empty_app() -> Iterator[Measurement]:
         yield Measurement(f"dashboard.{name}_over_empty_app", statistics.median(values), "times", at_most=limits[name])
 
 
-def _sample_study(folder: str) -> Study:
+def sample_study(folder: str) -> Study:
     """The sample study as a finished run leaves it; written to `folder`."""
     study = load_study(DEMO, folder)
     generate(study)

@@ -44,13 +44,17 @@ def processor() -> str:
 
 
 def command(study: Study, *words: str) -> tuple[float, float]:
-    """Run a command on a study as a process of its own; return its processor seconds and its peak of memory in GB.
+    """Run a command on a study as `process` does."""
+    return process(*words, "--study", str(study.file), "--exports", str(study.folder.parent))
+
+
+def process(*words: str) -> tuple[float, float]:
+    """Run a command as a process of its own; return its processor seconds and its peak of memory in GB.
 
     Processor time, since a wait for other programs is none of the command's. Raises RuntimeError if it fails.
     """
-    line = [sys.executable, "-m", "plumbline", *words, "--study", str(study.file), "--exports"]
-    process = subprocess.Popen([*line, str(study.folder.parent)], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
+    started = subprocess.Popen([sys.executable, "-m", "plumbline", *words], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(started.pid, 0)
     if os.waitstatus_to_exitcode(status):
         raise RuntimeError(f"{' '.join(words)} failed: nothing was measured")
     return used.ru_utime + used.ru_stime, _peak(used) * _MB / 1e9

@@ -16,14 +16,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import psutil
 import yaml
+from playwright.sync_api import Page
 
 from annotation.campaign.records import CampaignData, CampaignRecords
 from annotation.ratings.answers import write_ratings
 from annotation.records import Member
 from annotation.verdicts.evidence import Evidence
 from benchmarks.browser import browser, dashboard, read, settle
-from benchmarks.memory import command
+from benchmarks.memory import command, memory, process
 from benchmarks.registry import Measurement, benchmark
 from generation.jobs import Plan
 from plumbline.identity import identity
@@ -37,7 +39,9 @@ PAIRS, RATERS, PER_PAIR = 100_000, 1_000, 3
 POOLS = ("paraphrasing", "backtranslation", "style_change", "expansion")
 WORDS = 25  #: of a text
 CONTROLS = 50  #: pairs with one control of each kind
-ACCEPT = (25, 1.35, 12)  #: most seconds and gigabytes of `accept`, and seconds of `status`, for a million ratings
+ACCEPT = (18, 1.15, 10)  #: most seconds and gigabytes of `accept`, and seconds of `status`, for a million ratings
+IMPORT = (30, 1.3)  #: most seconds and gigabytes of `import` for a million rows
+PAGE = (12, 1.2)  #: most processor seconds and gigabytes of the dashboard until its first page of a million ratings
 
 
 @benchmark
@@ -61,19 +65,42 @@ def looked_at() -> Iterator[Measurement]:
 
 @benchmark
 def commands() -> Iterator[Measurement]:
-    """`accept` and then `status` of 1,000,000 ratings of 1,000 raters as processes, and how `accept` grows to that."""
+    """`accept`, `status` and the dashboard's first page of 1,000,000 ratings of 1,000 raters, and `accept`'s growth."""
     seconds = dict[int, float]()
     for ratings in (100_000, 1_000_000):
         with tempfile.TemporaryDirectory() as folder:
             study = made_up(Path(folder), raters=RATERS, pairs=-(-ratings // (2 * PER_PAIR * len(POOLS))) * len(POOLS))
             seconds[ratings], gigabytes = command(study, "accept")
             status_seconds, _ = command(study, "status")
+            with browser() as chromium, dashboard(study, Path(folder) / "log") as (address, server):
+                _first_page(chromium.new_page(viewport={"width": 1280, "height": 900}), address)
+                used, peak = psutil.Process(server).cpu_times(), memory("VmHWM", server) * 2**20 / 1e9
     yield Measurement("annotation.accept_seconds_1m", seconds[1_000_000], "s", at_most=ACCEPT[0])
     yield Measurement("annotation.accept_gigabytes_1m", gigabytes, "GB", at_most=ACCEPT[1])
     yield Measurement(
         "annotation.accept_exponent_1m", math.log10(seconds[1_000_000] / seconds[100_000]), "exponent", at_most=1
     )
     yield Measurement("annotation.status_seconds_1m", status_seconds, "s", at_most=ACCEPT[2])
+    yield Measurement("dashboard.page_processor_seconds_1m", used.user + used.system, "s", at_most=PAGE[0])
+    yield Measurement("dashboard.page_gigabytes_1m", peak, "GB", at_most=PAGE[1])
+
+
+@benchmark
+def imports() -> Iterator[Measurement]:
+    """`import` of a CSV of 1,000,000 rows, an answer each to one of 200,000 pairs of texts, as a process."""
+    draw, items, each = np.random.default_rng(1), 200_000, 5
+    words = np.array(["".join(draw.choice(list("abdefgiklmnoprstu"), 6)) for _ in range(5000)], object)
+    text = pd.Series(map(" ".join, words[draw.integers(0, len(words), (items, 12))]))
+    place = np.repeat(np.arange(items), each)
+    columns = {"item": place, "original": text[place].array, "output": (text + " indeed")[place].array}
+    answers = {"rater": np.arange(items * each) % RATERS, "meaning": draw.integers(1, 6, items * each)}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "ratings.csv"
+        pd.DataFrame(columns | answers).to_csv(file, index=False)
+        out = ["--language", "en", "--out", f"{folder}/study.yaml", "--exports", f"{folder}/exports"]
+        seconds, gigabytes = process("import", str(file), *out)
+    yield Measurement("annotation.import_seconds_1m", seconds, "s", at_most=IMPORT[0])
+    yield Measurement("annotation.import_gigabytes_1m", gigabytes, "GB", at_most=IMPORT[1])
 
 
 @benchmark
@@ -84,10 +111,14 @@ def first_page() -> Iterator[Measurement]:
         with browser() as chromium, dashboard(study, Path(folder) / "log") as (address, _):
             page = chromium.new_page(viewport={"width": 1280, "height": 900})
             start = time.perf_counter()
-            page.goto(address)
-            read(page, "Rules and looks at results")
-            settle(page)
+            _first_page(page, address)
             yield Measurement("dashboard.page_seconds_campaign_100k", time.perf_counter() - start, "s", at_most=3)
+
+
+def _first_page(page: Page, address: str) -> None:
+    page.goto(address)
+    read(page, "Rules and looks at results")
+    settle(page)
 
 
 def made_up(folder: Path, *, raters: int, pairs: int = PAIRS) -> Study:
