@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import importlib.util
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -35,39 +37,61 @@ DOCUMENTS = [
 ]
 
 
-def imports(file: Path) -> Iterator[str]:
+@dataclass
+class Contents:
+    """What the tests here look at in a module."""
+
+    imports: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)  # what `from a import b` may name: a.b
+    assigned: set[str] = field(default_factory=set)
+    classes: list[str] = field(default_factory=list)
+    long: list[str] = field(default_factory=list)  # functions that do not say why
+
+
+@functools.cache
+def contents(file: Path) -> Contents:
+    """The contents of a module, which is read once."""
+    found = Contents()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.imports += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield node.module
+            found.imports.append(node.module)
+            found.names += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.arg):
+            found.assigned.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.assigned.add(node.id)
+        elif isinstance(node, ast.ClassDef):
+            found.classes.append(node.name)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and lines_of(node) > 50:
+            found.long += [] if re.search(r"^Long: ", ast.get_docstring(node) or "", re.MULTILINE) else [node.name]
+    return found
 
 
-def imported_names(file: Path) -> Iterator[str]:
-    """What `from a import b` may name: a.b."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+def modules(*folders: str | Path) -> list[Path]:
+    """The files of packages."""
+    files = [file for folder in folders for file in sorted((ROOT / folder).rglob("*.py"))]
+    assert files
+    return files
 
 
 @pytest.mark.parametrize("package", FLOW)
 def test_imports_follow_the_flow(package: str) -> None:
     later = FLOW[FLOW.index(package) + 1 :]
-    files = sorted((ROOT / package).rglob("*.py"))
-    assert files
-    for file in files:
-        wrong = [name for name in imports(file) if name.split(".")[0] in later]
+    for file in modules(package):
+        wrong = [name for name in contents(file).imports if name.split(".")[0] in later]
         assert not wrong, f"{file.relative_to(ROOT)} imports {wrong[0]}, which comes after {package} in the flow"
 
 
 def neighbours(package: str) -> dict[str, dict[tuple[str, str], str]]:
     """For each folder of a package which of its modules and folders import which others, with a file that does."""
-    files = {file: file.relative_to(ROOT).with_suffix("").parts for file in (ROOT / package).rglob("*.py")}
+    files = {file: file.relative_to(ROOT).with_suffix("").parts for file in modules(package)}
     known = {parts[:-1] if parts[-1] == "__init__" else parts for parts in files.values()}
     found: dict[str, dict[tuple[str, str], str]] = {}
     for file, parts in files.items():
         here = parts[:-1] if parts[-1] == "__init__" else parts
-        for name in (*imports(file), *imported_names(file)):
+        for name in (*contents(file).imports, *contents(file).names):
             there = tuple(name.split("."))
             shared = next((n for n, (one, other) in enumerate(zip(here, there, strict=False)) if one != other), None)
             if there in known and shared:
@@ -105,10 +129,8 @@ EMBEDDED, PLUGIN = ROOT / "packages" / "argilla-embedded", ROOT / "annotation" /
 
 def test_code_inside_argilla_imports_nothing_of_the_platform() -> None:
     for folder, foreign in ((PLUGIN, set(FLOW)), (EMBEDDED, {*FLOW, "plumbline_argilla"})):
-        files = sorted(folder.rglob("*.py"))
-        assert files
-        for file in files:
-            wrong = [name for name in imports(file) if name.split(".")[0] in foreign]
+        for file in modules(folder):
+            wrong = [name for name in contents(file).imports if name.split(".")[0] in foreign]
             assert not wrong, f"{file.name} imports {wrong[0]}, but runs in another environment"
 
 
@@ -250,8 +272,9 @@ def test_the_numbers_of_slow_proofs_are_those_of_the_document() -> None:
             written |= {(found[3], int(small), int(full)) for small, full in pairs}
     used = {
         (str(file.relative_to(ROOT)), *(ast.literal_eval(number) for number in call.args))
-        for file in sorted((ROOT / "tests").rglob("test_*.py"))
-        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for file in modules("tests")
+        if file.name.startswith("test_") and "scaled(" in (text := file.read_text(encoding="utf-8"))
+        for call in ast.walk(ast.parse(text))
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "scaled"
     }
     assert used
@@ -259,9 +282,7 @@ def test_the_numbers_of_slow_proofs_are_those_of_the_document() -> None:
 
 
 def test_no_advised_command_leaves_the_study_open() -> None:
-    files = [file for package in FLOW for file in (ROOT / package).rglob("*.py")]
-    assert files
-    found = [file.relative_to(ROOT) for file in files if "--study ..." in file.read_text(encoding="utf-8")]
+    found = [file.relative_to(ROOT) for file in modules(*FLOW) if "--study ..." in file.read_text(encoding="utf-8")]
     assert not found, f"{found[0]} advises a command that cannot be pasted; use Study.command"
 
 
@@ -287,15 +308,8 @@ def there(name: str) -> bool:
 
 def test_functions_are_small_or_say_why_not() -> None:
     """At most 50 lines a function without its docstring; a longer one says `Long: ` and why."""
-    files = [file for folder in (*FLOW, EMBEDDED) for file in sorted((ROOT / folder).rglob("*.py"))]
-    assert files
-    for file in files:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and lines_of(node) > 50:
-                reason = ast.get_docstring(node) or ""
-                assert re.search(r"^Long: ", reason, flags=re.MULTILINE), (
-                    f"{file.relative_to(ROOT)}: {node.name}: split it"
-                )
+    long = {str(file.relative_to(ROOT)): names for file in modules(*FLOW, EMBEDDED) if (names := contents(file).long)}
+    assert not long, "split them"
 
 
 def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -325,29 +339,18 @@ FIXED_NAMES = {
 }
 
 
-def assigned_names(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-
-
-def trees() -> Iterator[tuple[str, ast.Module]]:
+def ours() -> Iterator[tuple[str, Contents]]:
     """The product's modules, the server's plugin aside."""
-    for package in FLOW:
-        for file in sorted((ROOT / package).rglob("*.py")):
-            if "plugin" not in file.parts:
-                yield str(file.relative_to(ROOT)), ast.parse(file.read_text(encoding="utf-8"))
+    return ((str(file.relative_to(ROOT)), contents(file)) for file in modules(*FLOW) if "plugin" not in file.parts)
 
 
 def test_names_say_what_they_hold() -> None:
-    empty = {file: names for file, tree in trees() if (names := EMPTY_WORDS.intersection(assigned_names(tree)))}
+    empty = {file: names for file, module in ours() if (names := EMPTY_WORDS & module.assigned)}
     assert empty == FIXED_NAMES
 
 
 def test_each_class_has_a_name_of_its_own_that_is_a_noun() -> None:
-    classes = [node.name for _, tree in trees() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [name for _, module in ours() for name in module.classes]
     assert len(classes) > 100
     assert not [name for name, number in Counter(classes).items() if number > 1]
     participles = re.compile(
