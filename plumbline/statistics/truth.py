@@ -159,15 +159,15 @@ def dawid_skene(
         raise ValueError(f"smoothing must be at least 0 and iterations at least 1, not {smoothing} and {iterations}")
     votes = _Votes.of(ratings, pair, rater, value)
     n_classes, n_raters = len(votes.labels), len(votes.raters)
-    beliefs = votes.shares()
+    beliefs, answers = votes.shares(), votes.rater * n_classes + votes.label
     for iteration in range(1, iterations + 1):
-        confusion = np.full((n_raters, n_classes, n_classes), float(smoothing))
-        for label in range(n_classes):
-            np.add.at(confusion[:, label, :], (votes.rater, votes.label), beliefs[votes.item, label])
+        counts = [np.bincount(answers, beliefs[votes.item, label], n_raters * n_classes) for label in range(n_classes)]
+        confusion = smoothing + np.reshape(counts, (n_classes, n_raters, n_classes)).swapaxes(0, 1)
         of_class = confusion.sum(axis=2, keepdims=True)
         confusion = np.divide(confusion, of_class, out=np.full_like(confusion, 1 / n_classes), where=of_class > 0)
-        logs = np.tile(np.log(np.maximum(beliefs.mean(axis=0), _LEAST)), (len(votes.items), 1))
-        np.add.at(logs, votes.item, np.log(np.maximum(confusion, _LEAST))[votes.rater, :, votes.label])
+        each = np.log(np.maximum(confusion, _LEAST))[votes.rater, :, votes.label]
+        logs = np.stack([np.bincount(votes.item, column, len(votes.items)) for column in each.T], axis=1)
+        logs += np.log(np.maximum(beliefs.mean(axis=0), _LEAST))
         likely = np.exp(logs - logs.max(axis=1, keepdims=True))
         previous, beliefs = beliefs, likely / likely.sum(axis=1, keepdims=True)
         if np.abs(beliefs - previous).max() <= _STILL:

@@ -69,7 +69,7 @@ def plain_em(ratings: pd.DataFrame, classes: str, smoothing: float) -> dict[int,
 
 @pytest.mark.parametrize("smoothing", [0, 0.01])
 def test_dawid_skene_equals_plain_expectation_maximisation_that_ran_to_its_end(smoothing: float) -> None:
-    ratings, _ = crowd([0.75, 0.7, 0.65, 0.6, 0.55], 300, "yn", seed=5)
+    ratings, _ = crowd([0.75, 0.7, 0.65, 0.6, 0.55], 120, "yn", seed=5)
     few = ratings.sample(frac=0.6, random_state=1)
     found = dawid_skene(few, smoothing=smoothing)
     expected = pd.DataFrame(plain_em(few, "yn", smoothing), index=list("yn")).T.reindex(found.probabilities.index)
@@ -94,10 +94,7 @@ def test_one_class_alone_is_certain(estimate: Callable[[pd.DataFrame], Truth]) -
 
 @pytest.mark.parametrize(
     ("columns", "line"),
-    [
-        ({"rater_id": ["a", "a"]}, "appears more than once"),
-        ({"value": ["y", None]}, "'value' is missing in 1 row"),
-    ],
+    [({"rater_id": ["a", "a"]}, "appears more than once"), ({"value": ["y", None]}, "'value' is missing in 1 row")],
 )
 def test_bad_frames_are_one_line(columns: dict[str, list[object]], line: str) -> None:
     ratings = pd.DataFrame({"pair_id": [1, 1], "rater_id": ["a", "b"], "value": ["y", "n"]} | columns)
