@@ -7,19 +7,28 @@ import csv
 import hashlib
 import html
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import altair as alt
 import pandas as pd
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from plumbline.exhibits.page import Figure, Section, write_page
 from plumbline.exhibits.table import Table
 from plumbline.exhibits.templates import source
+from tests.conftest import browsing
 
 SCRIPT = '<script>alert("1")</script> {{ 7 * 7 }}'
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """One for all tests here, which start no event loop."""
+    with browsing() as browser:
+        yield browser
 
 
 class Reader(HTMLParser):

@@ -343,7 +343,7 @@ def has_grown(journal: Path, least: int, ended: Callable[[], int | None]) -> boo
 
 
 def test_a_killed_run_loses_nothing_and_asks_for_nothing_twice(tmp_path: Path) -> None:
-    texts = tuple(f"text number {number}" for number in range(2000))
+    texts = tuple(f"text number {number}" for number in range(600))
     path = write_study(tmp_path, texts, generator=server(NOWHERE), transformations=["backtranslation"])
     study = load_study(path, tmp_path / "exports")
     generate(study, batch_file=tmp_path / "1.jsonl")
@@ -353,13 +353,13 @@ def test_a_killed_run_loses_nothing_and_asks_for_nothing_twice(tmp_path: Path) -
     second = provide(tmp_path / "2.jsonl", tmp_path / "2.output.jsonl")
     journal = study.journal_file("backtranslation", 1)
     options = ("--batch-file", str(tmp_path / "3.jsonl"), "--batch-output", str(second))
-    for least in (1, 60_000, 120_000):  # bytes
+    for least in (1, 18_000, 36_000):  # bytes
         with start(path, options=options) as process:
             ended = process.poll
             wait_until(functools.partial(has_grown, journal, least, ended))
             process.send_signal(signal.SIGKILL)
     assert generate(study)["unanswered"] == 0
-    assert {row["status"] for row in rows(study)} == {"ok"} and len(rows(study)) == 2000
+    assert {row["status"] for row in rows(study)} == {"ok"} and len(rows(study)) == 600
     assert not (tmp_path / "3.jsonl").exists() and not batch_path(study).exists()
 
 
