@@ -16,9 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from plumbline.__main__ import run
-from plumbline.errors import ServiceError
+from plumbline.errors import ServiceError, StudyError
 from plumbline.models import servers
 from plumbline.study import ROOT
+from tests.commands import here
 from tests.disks import small_disk
 from tests.generation.helpers import complaint, generate_at, server, start, write_study
 from tests.scale import scaled
@@ -76,6 +77,12 @@ def tables(study: Path) -> dict[str, object]:
     }
 
 
+def run_here(study: Path, exports: Path | None = None) -> tuple[int, str]:
+    """Exit status and output of a run in this process."""
+    done = here("generate", "--study", str(study), "--exports", str(exports or study.parent / "exports"))
+    return done.returncode, done.stdout
+
+
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     out, err = process.communicate(timeout=240)
     return process.returncode, out, err
@@ -83,7 +90,7 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 def test_a_killed_run_goes_on_to_the_same_result_and_asks_for_nothing_twice(stub: ChatStub, tmp_path: Path) -> None:
     unbroken = study_at(stub, tmp_path / "unbroken")
-    assert finish(start(unbroken))[0] == 0
+    generate_at(unbroken)
     stub.asked.clear()
     stub.answered = 0
 
@@ -101,7 +108,7 @@ def test_a_killed_run_goes_on_to_the_same_result_and_asks_for_nothing_twice(stub
     assert "0 failed" in out
 
     before = len(stub.asked)
-    status, out, _ = finish(start(killed))
+    status, out = run_here(killed)
     assert (status, len(stub.asked)) == (0, before)
     assert "0 texts transformed, 0 failed, 0 unanswered, 120 already stored" in out
 
@@ -154,7 +161,7 @@ def test_an_interrupt_is_130_and_keeps_what_came(stub: ChatStub, tmp_path: Path)
     status, _, err = finish(stop_midway(stub, study, signal.SIGINT))
     assert status == 130
     assert complaint(err).startswith("interrupted; the files written so far are kept")
-    assert finish(start(study))[0] == 0
+    generate_at(study)
     assert 120 <= len(stub.asked) <= 120 + CONCURRENCY
 
 
@@ -162,9 +169,8 @@ def test_two_runs_at_once_are_refused(stub: ChatStub, tmp_path: Path) -> None:
     study = study_at(stub, tmp_path)
     first = start(study)
     wait_until(lambda: stub.answered >= 1)
-    status, _, err = finish(start(study))
-    assert status == 2
-    assert complaint(err).startswith("error: another run is generating for 'small'")
+    with pytest.raises(StudyError, match="another run is generating for 'small'"):
+        generate_at(study)
     assert finish(first)[0] == 0
     assert len(stub.asked) == 120
 
@@ -182,7 +188,7 @@ def test_a_server_that_dies_midway_is_one_line_and_loses_nothing(
             run(["generate", "--study", str(study), "--exports", str(tmp_path / "exports")])
         assert str(error.value).startswith(f"{stub.url} did not answer: asked 7 times")
         stub.script = slow
-        status, out, _ = finish(start(study))
+        status, out = run_here(study)
     assert status == 0
     reused = int(out.split(" already stored")[0].split()[-1])
     assert 20 - 2 * CONCURRENCY <= reused < 60
@@ -194,7 +200,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
         assert status == 2
         assert complaint(err).startswith("error: No space left on device")
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
-        status, out, _ = finish(start(DEMO, disk))
+        status, out = run_here(DEMO, disk)
     assert status == 0
     reused = int(out.split(" already stored")[0].split()[-1])
     assert 0 < reused < 916
