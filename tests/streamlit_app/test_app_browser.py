@@ -16,13 +16,12 @@ from annotation.verdicts.tables import SIMULATED
 from benchmarks import browser
 from plumbline.manifest import Manifest
 from plumbline.records import Pair
-from plumbline.study import ROOT, load_study
+from plumbline.study import load_study
 from streamlit_app.app import PAGES
 from tests.axe import grave
 from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS
 from tests.streamlit_app.test_app import SECTIONS
 
-ARTEFACTS = ROOT / "tests" / "artefacts"
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"> $x^2$ :smile: **bold** " + "word " * 60
 WIDTHS = (1280, 390)  # a laptop, a phone
 # Streamlit's page looks for its server below its own address first, and then finds it.
@@ -44,7 +43,6 @@ def chromium() -> Iterator[BrowserContext]:
     """One for all pages, which keeps the scripts that it has fetched and compiled."""
     if not (shutil.which("chromium") or shutil.which("chromium-browser")) and not os.environ.get("CI"):
         pytest.skip("no chromium on this machine")
-    ARTEFACTS.mkdir(exist_ok=True)
     expect.set_options(timeout=60_000)  # on a busy machine what a dialog shows takes more than the usual 5 s
     with browser.browser() as started:
         yield started.new_context()
@@ -69,7 +67,7 @@ def address(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def watched(chromium: BrowserContext, width: int, scheme: str = "light") -> tuple[Page, list[str]]:
     """A page, and what goes wrong on it: console errors, exceptions, calls to other hosts."""
     page = chromium.new_page()
-    page.set_viewport_size({"width": width, "height": 5000})
+    page.set_viewport_size({"width": width, "height": 1600})
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
     complaints: list[str] = []
 
@@ -112,7 +110,7 @@ def test_each_page_by_a_phones_menu_in_the_dark(address: str, chromium: BrowserC
 
 
 def looked_at(page: Page, view: str) -> None:
-    """It is whole, has no error, is no wider than the window, and no letter of a figure is cut; its picture is kept."""
+    """It is whole, has no error, is no wider than the window, and no letter of a figure is cut."""
     last = SECTIONS[view][-1] if SECTIONS[view] else PAGES[view]
     expect(page.get_by_role("heading", name=last, exact=True)).to_be_visible(timeout=60_000)
     browser.settle(page)
@@ -122,7 +120,6 @@ def looked_at(page: Page, view: str) -> None:
     if view in {"drift", "verdicts", "campaign", "scores"}:
         browser.appear(page, "[data-testid=stVegaLiteChart] svg")
     width = page.viewport_size["width"] if page.viewport_size else 0
-    page.screenshot(path=ARTEFACTS / f"dashboard-{view}-{width}.png")
     for part in ("document.documentElement", "document.querySelector('[data-testid=stMain]')"):
         across = page.evaluate(f"{part}.scrollWidth - {part}.clientWidth")
         assert across == 0, f"{view} is wider than the window"
@@ -148,13 +145,11 @@ def test_from_an_outlying_point_to_its_pairs_ratings(address: str, chromium: Bro
     tooltip = page.locator("#vg-tooltip-element")
     expect(tooltip).to_contain_text(HOSTILE[:60])
     assert tooltip.locator("img").count() == 0
-    page.screenshot(path=ARTEFACTS / "dashboard-hover.png")
     for _ in range(2):
         outlying.click()
         dialog = page.get_by_role("dialog")
         expect(dialog).to_contain_text(HOSTILE[:60])
         expect(dialog.get_by_role("table")).to_be_visible()
-        page.screenshot(path=ARTEFACTS / "dashboard-pair.png")
         assert dialog.locator("img").count() == 0
         page.wait_for_url("**/drift?model=tests%2Fsecond&pair=*")
         dialog.get_by_role("button", name="Close").click()
