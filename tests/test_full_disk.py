@@ -20,7 +20,7 @@ from evaluation.scoring import evaluate
 from plumbline.errors import ServiceError
 
 from .disks import small_disk
-from .evaluation.conftest import Loader, write_outputs, write_pairs, write_study, write_verdicts
+from .evaluation.conftest import Loader, copied, make_study
 
 
 @pytest.fixture
@@ -68,10 +68,7 @@ def test_an_evaluation_on_a_full_disk_names_its_file_and_leaves_nothing_half_wri
     disk: Callable[[str], Path], left: int
 ) -> None:
     folder = disk("2m")
-    study = write_study(folder)
-    write_outputs(study)
-    write_pairs(study)
-    write_verdicts(study)
+    study = copied("accepted", make_study, folder)
     room = os.statvfs(folder)
     (folder / "rest").write_bytes(bytes(room.f_bavail * room.f_frsize - left * 1024))
     with pytest.raises(OSError, match="No space left") as error:

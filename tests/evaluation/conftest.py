@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.text_models import TextModel
 from evaluation.records import EvaluationRecords
+from evaluation.scoring import evaluate
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Job, Plan
@@ -32,29 +34,16 @@ from generation.production import read_transformed
 from plumbline.hashes import packed, set_hash
 from plumbline.identity import identity
 from plumbline.manifest import Manifest
-from plumbline.records import Pair, Rating, TransformedText, pair_id
+from plumbline.records import Pair, Rating, pair_id
 from plumbline.store import read_frame, read_models, write_json
 from plumbline.study import Study, load_study
 from plumbline.study.evaluation import ModelSpec
 from plumbline.study.transformations import EIGHT
+from tests.generation.outputs import output
 from tests.shared import made_once, note_outputs, rating_of
 
-WORDS = [
-    "red",
-    "blue",
-    "green",
-    "cat",
-    "dog",
-    "bird",
-    "runs",
-    "sleeps",
-    "eats",
-    "fast",
-    "slow",
-    "today",
-    "here",
-    "there",
-]
+WORDS = ["red", "blue", "green", "cat", "dog", "bird", "runs", "sleeps", "eats", "fast", "slow", "today", "here",
+         "there"]  # fmt: skip
 
 
 def word_vector(word: str) -> np.ndarray:
@@ -195,52 +184,32 @@ def write_outputs(
     texts = [text for dataset in iter_datasets(study) for text in dataset.texts()]
     for name in study.transformations:
         for seed in study.seeds:
+            made = {"model": "writer", "generator_hash": plan.generator_hash, "prompt_hash": plan.prompt_hashes[name]}
             rows = []
             for job in plan.jobs(texts, name, seed):
                 found = status(job.text, name)
-                rows.append(
-                    TransformedText(
-                        key=job.key,
-                        text_id=job.text_id,
-                        text=job.text,
-                        source_language=job.source_language,
-                        transformation=name,
-                        seed=seed,
-                        language=job.language,
-                        intermediate=None,
-                        output=changed(job.text, name) if found == "ok" else "",
-                        raw=None,
-                        status=found,  # type: ignore[arg-type]
-                        reason="" if found == "ok" else "refused",
-                        flags=(),
-                        first_flags=(),
-                        attempts=1,
-                        model="writer",
-                        generator_hash=plan.generator_hash,
-                        prompt_hash=plan.prompt_hashes[name],
-                        finished_at=datetime.now(UTC),
-                    )
-                )
+                said = {"output": changed(job.text, name)} if found == "ok" else {"output": "", "reason": "refused"}
+                rows.append(output(job, status=found, **said, **made))
             note_outputs(study, name, seed, rows)
     if (study.folder / "sample.json").exists() and drawn_from:
         note_supplies(study)
 
 
-def supplies(study: Study, without: Collection[str] = ()) -> list[Supply]:
-    """What a sample of the present outputs is drawn from, by transformation and language."""
-    plan = Plan(study)
+def supplies(study: Study, without: Collection[str] = (), *names: str) -> list[Supply]:
+    """What a sample of the present outputs is drawn from, by transformation (all, or those named) and language."""
+    plan, texts = Plan(study), {dataset.name: list(dataset.texts()) for dataset in iter_datasets(study)}
     made: dict[tuple[str, str], dict[str, dict[int, str]]] = defaultdict(lambda: defaultdict(dict))
-    for name, seed in itertools.product(study.transformations, study.seeds):
+    for name, seed in itertools.product(names or study.transformations, study.seeds):
         file = study.transformation_file(name, seed)
         rows = read_transformed(study, name, seed) if file.exists() else []
         usable = {row.key: row.output for row in rows if row.status == "ok" and not {*row.flags} & {*without}}
-        for dataset in iter_datasets(study):
+        for dataset, its_texts in texts.items():
             ids: dict[str, set[str]] = defaultdict(set)
-            for text in dataset.texts():
+            for text in its_texts:
                 key = plan.job(text, name, seed).key
                 ids[text.language] |= {pair_id(key, usable[key])} if key in usable else set()
             for language, some in ids.items():
-                made[name, language][dataset.name][seed] = set_hash(packed(sorted(some), ""))
+                made[name, language][dataset][seed] = set_hash(packed(sorted(some), ""))
     return [
         Supply(
             transformation=name, language=language, ok=9, failed=0, unanswered=0, without=tuple(without), outputs=pools
@@ -310,7 +279,7 @@ def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
     }
     unit = {"transformation": transformation, "language": changes.get("language", "en")}
     none = Supply(**unit, ok=0, failed=0, unanswered=0, without=without)
-    by_unit = {(each.transformation, each.language): each for each in supplies(study, without)}
+    by_unit = {(each.transformation, each.language): each for each in supplies(study, without, transformation)}
     data = {
         "supply": by_unit.get((unit["transformation"], unit["language"]), none),
         "origin": Origin(**{name: changes.pop(name, value) for name, value in origin.items()}),
@@ -384,8 +353,30 @@ def make_study(folder: Path) -> None:
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
     """Such a study in a folder of the test's own."""
-    shutil.copytree(made_once("accepted", make_study), tmp_path, dirs_exist_ok=True)
-    return load_study(tmp_path / "study.yaml", tmp_path / "exports")
+    return copied("accepted", make_study, tmp_path)
+
+
+@pytest.fixture
+def evaluated_one(tmp_path: Path) -> Study:
+    """The same with the scores of the first of its models."""
+    return copied("evaluated-one", partial(make_evaluated, models=["one"]), tmp_path)
+
+
+@pytest.fixture
+def evaluated(tmp_path: Path) -> Study:
+    """The same with the scores of both."""
+    return copied("evaluated", make_evaluated, tmp_path)
+
+
+def make_evaluated(folder: Path, **options: Any) -> None:
+    """An evaluated study."""
+    evaluate(copied("accepted", make_study, folder), load=Loader(), **options)
+
+
+def copied(name: str, make: Callable[[Path], None], folder: Path) -> Study:
+    """A copy, in this folder, of a study that is made once."""
+    shutil.copytree(made_once(name, make), folder, dirs_exist_ok=True)
+    return load_study(folder / "study.yaml", folder / "exports")
 
 
 def json_of(path: Path) -> Any:

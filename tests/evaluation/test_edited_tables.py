@@ -38,20 +38,19 @@ def edit(study: Study, name: str, column: str) -> None:
 
 @pytest.mark.parametrize(("name", "column"), [("scores.parquet", "score"), ("drift.parquet", "drift")])
 def test_an_edited_table_is_not_shown_and_can_be_made_again(
-    study: Study, loader: Loader, name: str, column: str
+    evaluated_one: Study, loader: Loader, name: str, column: str
 ) -> None:
-    evaluate(study, models=["one"], load=loader)
-    made = shown(study, name)
-    edit(study, name, column)
+    made = shown(evaluated_one, name)
+    edit(evaluated_one, name, column)
     says = rf"{name} differs from what was written .*; restore it from a copy, or move it away and run `plumbline eval"
     with pytest.raises(DataError, match=says):
-        shown(study, name)
+        shown(evaluated_one, name)
     if name == "drift.parquet":
         with pytest.raises(DataError, match=f"{says}.*the next run computes it again"):
-            evaluate(study, models=["one"], load=loader)
-        (study.folder / name).unlink()
-    evaluate(study, models=["one"], load=loader)
-    assert shown(study, name).equals(made)
+            evaluate(evaluated_one, models=["one"], load=loader)
+        (evaluated_one.folder / name).unlink()
+    evaluate(evaluated_one, models=["one"], load=loader)
+    assert shown(evaluated_one, name).equals(made)
 
 
 @pytest.mark.usefixtures("by_hand")
@@ -62,31 +61,28 @@ def test_edited_scores_of_accepted_pairs_are_not_shown(rated: Study) -> None:
         shown(rated, "accepted_scores.parquet")
 
 
-def test_a_score_under_the_name_of_another_is_refused(study: Study, loader: Loader) -> None:
-    evaluate(study, models=["one"], load=loader)
-    first, second, *_ = (study.folder / "made" / "scores").iterdir()
+def test_a_score_under_the_name_of_another_is_refused(evaluated_one: Study, loader: Loader) -> None:
+    first, second, *_ = (evaluated_one.folder / "made" / "scores").iterdir()
     first.write_bytes(second.read_bytes())
     with pytest.raises(DataError, match=rf"{first.name} differs from what was written"):
-        evaluate(study, models=["one"], load=loader)
+        evaluate(evaluated_one, models=["one"], load=loader)
 
 
 @pytest.mark.parametrize("content", ['{"score": 1', "[]", '{"seal": "", "score": 1}'])
-def test_a_damaged_score_is_refused(study: Study, loader: Loader, content: str) -> None:
-    evaluate(study, models=["one"], load=loader)
-    path = next((study.folder / "made" / "scores").iterdir())
+def test_a_damaged_score_is_refused(evaluated_one: Study, loader: Loader, content: str) -> None:
+    path = next((evaluated_one.folder / "made" / "scores").iterdir())
     path.write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=rf"{path.name} is damaged \(.*\); delete it \(the score is computed again\)"):
-        evaluate(study, models=["one"], load=loader)
+        evaluate(evaluated_one, models=["one"], load=loader)
     path.unlink()
-    assert evaluate(study, models=["one"], load=loader).made == 1
+    assert evaluate(evaluated_one, models=["one"], load=loader).made == 1
 
 
 def test_a_score_that_was_edited_while_the_study_did_not_want_it_is_refused(
-    study: Study, tmp_path: Path, loader: Loader
+    evaluated_one: Study, tmp_path: Path
 ) -> None:
-    evaluate(study, models=["one"], load=loader)
     evaluate(write_study(tmp_path, evaluation={"models": [{"name": "two", "revision": "1"}]}), load=Loader())
-    for path in (study.folder / "made" / "scores").iterdir():
+    for path in (evaluated_one.folder / "made" / "scores").iterdir():
         path.write_text(json.dumps(json_of(path) | {"score": 0.99}), encoding="utf-8")
     back = write_study(tmp_path)
     with pytest.raises(DataError, match=r"\.json differs from what was written \(edited by hand\); delete it"):

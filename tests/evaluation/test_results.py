@@ -41,57 +41,53 @@ def result_file(study: Study, copy: str, dataset: str = "sts", model: str = "one
     return study.folder / "mteb" / copy / "results" / model / "1" / f"{dataset}.json"
 
 
-def test_a_score_says_what_it_rests_on(study: Study, loader: Loader) -> None:
-    evaluate(study, models=["one"], load=loader)
-    plan, found = Plan(study), rows(study, "sts")
-    made = {one.transformation: one for one in concluded(study).verdicts}
+def test_a_score_says_what_it_rests_on(evaluated_one: Study) -> None:
+    plan, found = Plan(evaluated_one), rows(evaluated_one, "sts")
+    made = {one.transformation: one for one in concluded(evaluated_one).verdicts}
     for name in ("paraphrasing", "translation"):
         row = found.loc[name]
         assert (row["generator_hash"], row["prompt_hash"]) == (plan.generator_hash, plan.prompt_hashes[name])
         assert row["verdict_hash"] == verdict_hash(made[name])
     assert (found.loc["original", ["generator_hash", "prompt_hash", "verdict_hash"]] == "").all()
     assert set(found["model_revision"]) == {"1"} and set(found["dataset_revision"]) == {
-        next(iter_datasets(study)).revision
+        next(iter_datasets(evaluated_one)).revision
     }
     assert set(found["protocol"] + " " + found["precision"]) == {"paper float32"}
     packages = ("plumbline", "mteb", "sentence-transformers", "torch")
     assert set(found["versions"]) == {", ".join(f"{name} {version_of(name)}" for name in packages)}
 
 
-def test_a_verdict_that_is_reached_anew_is_noted_without_encoding(study: Study, loader: Loader) -> None:
-    evaluate(study, models=["one"], load=loader)
-    write_verdicts(study, raters=2)
-    changed = concluded(study).verdicts[0]
+def test_a_verdict_that_is_reached_anew_is_noted_without_encoding(evaluated_one: Study) -> None:
+    write_verdicts(evaluated_one, raters=2)
+    changed = concluded(evaluated_one).verdicts[0]
     again = Loader()
-    evaluate(study, models=["one"], load=again)
+    evaluate(evaluated_one, models=["one"], load=again)
     assert again.loaded == []
-    assert rows(study, "sts").loc["paraphrasing", "verdict_hash"] == verdict_hash(changed)
-    noted = json_of(result_file(study, "paraphrasing-1337"))["plumbline"]
+    assert rows(evaluated_one, "sts").loc["paraphrasing", "verdict_hash"] == verdict_hash(changed)
+    noted = json_of(result_file(evaluated_one, "paraphrasing-1337"))["plumbline"]
     assert noted["verdict_hash"] == verdict_hash(changed)
 
 
-def test_scores_of_two_protocols_never_mix(study: Study, tmp_path: Path, loader: Loader) -> None:
-    evaluate(study, load=loader)
+def test_scores_of_two_protocols_never_mix(evaluated: Study, tmp_path: Path, loader: Loader) -> None:
     models = [{"name": "one", "revision": "1"}, {"name": "two", "revision": "1"}]
     other = write_study(tmp_path, evaluation={"models": models, "protocol": "mteb"})
     assert evaluate(other, models=["one"], load=loader).made == 6
     found = EvaluationRecords(other).scores
     assert set(found["protocol"]) == {"mteb"} and set(found["model"]) == {"one"}
-    noted = [json_of(path)["plumbline"] for path in (study.folder / "mteb").rglob("[rs]*s*.json")]
+    noted = [json_of(path)["plumbline"] for path in (evaluated.folder / "mteb").rglob("[rs]*s*.json")]
     assert len(noted) == 6
     assert {(row["protocol"], row["model"]) for row in noted} == {("mteb", "one")}
     assert set(EvaluationRecords(other).drift["model"]) == {"one", "two"}  # which no protocol changes
 
 
-def test_mteb_reads_its_results_of_the_original_and_of_each_copy(study: Study, loader: Loader) -> None:
-    evaluate(study, load=loader)
-    scores = EvaluationRecords(study).scores.set_index(["model", "dataset", "transformation"])
+def test_mteb_reads_its_results_of_the_original_and_of_each_copy(evaluated: Study) -> None:
+    scores = EvaluationRecords(evaluated).scores.set_index(["model", "dataset", "transformation"])
     for copy, name in (
         ("original", "original"),
         ("paraphrasing-1337", "paraphrasing"),
         ("translation-1337", "translation"),
     ):
-        found = mteb.ResultCache(study.folder / "mteb" / copy).load_results()
+        found = mteb.ResultCache(evaluated.folder / "mteb" / copy).load_results()
         assert {(one.model_name, one.model_revision) for one in found.model_results} == {("one", "1"), ("two", "1")}
         for one in found.model_results:
             for result in one.task_results:
@@ -102,9 +98,9 @@ def test_mteb_reads_its_results_of_the_original_and_of_each_copy(study: Study, l
                 )  # mteb's files have six decimals
                 assert result.dataset_revision == row["dataset_revision"]
             assert len(one.task_results) == 2
-    data = json_of(result_file(study, "paraphrasing-1337"))
+    data = json_of(result_file(evaluated, "paraphrasing-1337"))
     assert Score.model_validate(data["plumbline"]).transformation == "paraphrasing"
-    assert TaskResult.from_disk(result_file(study, "translation-1337")).task_name == "sts"
+    assert TaskResult.from_disk(result_file(evaluated, "translation-1337")).task_name == "sts"
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device", "sts.json")])
@@ -162,12 +158,8 @@ def test_seeds_with_equal_outputs_have_a_file_of_mtebs_each(tmp_path: Path, load
     assert not any(list(file.parent.iterdir()) for file in files)
 
 
+@pytest.mark.usefixtures("evaluated_one")
 def test_two_models_of_one_name_are_told_apart_and_mtebs_files_follow_the_name(tmp_path: Path, loader: Loader) -> None:
-    study = write_study(tmp_path)
-    write_outputs(study)
-    write_pairs(study)
-    write_verdicts(study)
-    evaluate(study, models=["one"], load=loader)
     models = [{"name": "one", "revision": "1"}, {"name": "one", "revision": "2"}]
     second = write_study(tmp_path, evaluation={"models": models})
     assert evaluate(second, models=["one@1"], load=loader).made == 0

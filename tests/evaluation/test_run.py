@@ -30,7 +30,7 @@ from evaluation.work import pieces
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Job, Plan
 from plumbline import store
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import StudyError
 from plumbline.manifest import Manifest
 from plumbline.records import Score, Text
 from plumbline.store import read_records
@@ -72,10 +72,6 @@ def test_scores_of_original_and_transformed(study: Study, loader: Loader) -> Non
             assert row["n_failed"] == 0
     assert outcome.made == 6
     assert set(scores["axis"]) == {"original", "lexical_stylistic", "language"}
-
-
-def test_every_text_is_encoded_once_in_a_run(study: Study, loader: Loader) -> None:
-    outcome = evaluate(study, models=["one"], load=loader)
     assert len(loader.model.seen) == len(set(loader.model.seen)) == outcome.encoded
     assert outcome.asked > outcome.encoded
 
@@ -107,11 +103,10 @@ def test_keys_are_computed_and_files_read_once_in_a_run(
     assert (read["pairs.parquet"], read["pair_means.parquet"]) == (1, 0)  # the means follow from the ratings
 
 
-def test_drift_of_every_pair_and_model(study: Study, loader: Loader) -> None:
-    evaluate(study, load=loader)
-    drift = EvaluationRecords(study).drift
+def test_drift_of_every_pair_and_model(evaluated: Study) -> None:
+    drift = EvaluationRecords(evaluated).drift
     assert len(drift) == 10 * 2
-    pairs = pd.read_parquet(study.folder / "pairs.parquet").set_index("pair_id")
+    pairs = pd.read_parquet(evaluated.folder / "pairs.parquet").set_index("pair_id")
     for row in drift.to_dict(orient="records"):
         a, b = vectors([pairs.loc[row["pair_id"], "original"], pairs.loc[row["pair_id"], "transformed"]]).astype(float)
         assert row["drift"] == pytest.approx(1 - (a @ b) / ((a @ a) * (b @ b)) ** 0.5, abs=1e-9)
@@ -125,14 +120,13 @@ def test_a_model_that_was_not_asked_for_has_no_rows_until_it_ran(study: Study, l
     assert EvaluationRecords(study).scores["model"].value_counts().to_dict() == {"one": 6, "two": 6}
 
 
-def test_a_second_run_loads_no_model_and_changes_nothing(study: Study, loader: Loader) -> None:
-    evaluate(study, load=loader)
-    before = {name: (study.folder / name).read_bytes() for name in ("scores.parquet", "drift.parquet")}
+def test_a_second_run_loads_no_model_and_changes_nothing(evaluated: Study) -> None:
+    before = {name: (evaluated.folder / name).read_bytes() for name in ("scores.parquet", "drift.parquet")}
     again = Loader()
-    outcome = evaluate(study, load=again)
+    outcome = evaluate(evaluated, load=again)
     assert again.loaded == []
     assert (outcome.made, outcome.kept) == (0, 12)
-    assert {name: (study.folder / name).read_bytes() for name in before} == before
+    assert {name: (evaluated.folder / name).read_bytes() for name in before} == before
 
 
 def test_scores_may_come_in_any_order(study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,12 +140,11 @@ def test_scores_may_come_in_any_order(study: Study, loader: Loader, monkeypatch:
         assert json_of(path_of(study.folder, row))["plumbline"]["original_score"] == row.original_score
 
 
-def test_what_changed_alone_is_scored_again(study: Study, tmp_path: Path, loader: Loader) -> None:
-    evaluate(study, models=["one"], load=loader)
+def test_what_changed_alone_is_scored_again(evaluated_one: Study, tmp_path: Path, loader: Loader) -> None:
     frame = pd.read_csv(tmp_path / "sts.csv")
     frame["score"] = frame["score"][::-1].to_numpy()
     frame.to_csv(tmp_path / "sts.csv", index=False)
-    outcome = evaluate(study, models=["one"], load=loader)
+    outcome = evaluate(evaluated_one, models=["one"], load=loader)
     assert (outcome.made, outcome.kept) == (3, 3)
 
 
@@ -193,13 +186,6 @@ def test_what_nobody_was_asked_about_can_be_included(study: Study, loader: Loade
         (study.folder / name).unlink()
     evaluate(study, models=["one"], include_rejected=True, load=loader)
     assert set(status(study).values()) == {"evaluated", "included_rejected"}
-
-
-def test_included_ones_go_again_without_the_flag(study: Study, loader: Loader) -> None:
-    write_verdicts(study, "paraphrasing")
-    evaluate(study, models=["one"], include_rejected=True, load=loader)
-    evaluate(study, models=["one"], load=loader)
-    assert status(study)["sts", "paraphrasing"] == "left_out"
 
 
 @pytest.fixture
@@ -346,13 +332,6 @@ def test_a_kill_loses_no_score(study: Study, loader: Loader) -> None:
     outcome = evaluate(study, models=["one"], load=loader)
     assert (outcome.kept, outcome.made) == (there, 6 - there)
     assert len(EvaluationRecords(study).scores) == 6
-
-
-def test_without_verdicts_nothing_runs(study: Study, loader: Loader) -> None:
-    Manifest.of(study).write_models("looks.json", [])
-    with pytest.raises(DataError, match=f"run `{study.command('accept')}` first"):
-        evaluate(study, load=loader)
-    assert loader.loaded == []
 
 
 def test_a_second_run_at_once_is_refused(study: Study) -> None:

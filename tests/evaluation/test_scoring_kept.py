@@ -42,9 +42,8 @@ def mteb_files(study: Study) -> dict[str, Any]:
     return {str(path.relative_to(folder)): json_of(path) for path in folder.rglob("*.json")}
 
 
-def test_a_model_that_is_put_back_has_its_scores(study: Study, tmp_path: Path, loader: Loader) -> None:
-    evaluate(study, load=loader)
-    before, files = EvaluationRecords(study).scores, mteb_files(study)
+def test_a_model_that_is_put_back_has_its_scores(evaluated: Study, tmp_path: Path) -> None:
+    before, files = EvaluationRecords(evaluated).scores, mteb_files(evaluated)
     for models in ((TWO,), ({"name": "broken", "revision": "1"},)):
         changed = with_models(tmp_path, *models)
         evaluate(changed, load=broken("broken"))
@@ -54,54 +53,51 @@ def test_a_model_that_is_put_back_has_its_scores(study: Study, tmp_path: Path, l
     again = Loader()
     outcome = evaluate(with_models(tmp_path, ONE, TWO), models=["one"], load=again)
     assert (outcome.made, outcome.kept) == (0, 12)
-    pd.testing.assert_frame_equal(EvaluationRecords(study).scores, before)
-    assert mteb_files(study) == files
+    pd.testing.assert_frame_equal(EvaluationRecords(evaluated).scores, before)
+    assert mteb_files(evaluated) == files
 
 
-def test_a_data_set_that_is_put_back_has_its_scores(study: Study, tmp_path: Path, loader: Loader) -> None:
-    evaluate(study, load=loader)
-    before = EvaluationRecords(study).scores
-    text = study.file.read_text(encoding="utf-8")
-    kept = json.loads(json.dumps(study.model_dump(mode="json"))).get("datasets")[:1]
+def test_a_data_set_that_is_put_back_has_its_scores(evaluated: Study, tmp_path: Path) -> None:
+    before = EvaluationRecords(evaluated).scores
+    text = evaluated.file.read_text(encoding="utf-8")
+    kept = json.loads(json.dumps(evaluated.model_dump(mode="json"))).get("datasets")[:1]
     less = write_study(tmp_path, datasets=[{k: kept[0][k] for k in ("name", "task", "path", "language")}])
     write_verdicts(less)
     evaluate(less, load=Loader())
     assert set(EvaluationRecords(less).scores["dataset"]) == {"sts"}
-    study.file.write_text(text, encoding="utf-8")
-    assert evaluate(study, load=Loader()).made == 0
-    pd.testing.assert_frame_equal(EvaluationRecords(study).scores, before)
+    evaluated.file.write_text(text, encoding="utf-8")
+    assert evaluate(evaluated, load=Loader()).made == 0
+    pd.testing.assert_frame_equal(EvaluationRecords(evaluated).scores, before)
 
 
-def test_what_comes_back_as_it_was_is_not_scored_again(study: Study, tmp_path: Path, loader: Loader) -> None:
+def test_what_comes_back_as_it_was_is_not_scored_again(evaluated_one: Study, tmp_path: Path) -> None:
     """Outputs that were away, a verdict that was another, gold scores that were others for a while."""
-    evaluate(study, models=["one"], load=loader)
-    before = EvaluationRecords(study).scores
-    outputs, gold = study.transformation_file("translation", 1337), tmp_path / "sts.csv"
+    before = EvaluationRecords(evaluated_one).scores
+    outputs, gold = evaluated_one.transformation_file("translation", 1337), tmp_path / "sts.csv"
     kept, frame = outputs.read_bytes(), pd.read_csv(gold)
 
     outputs.unlink()
-    evaluate(study, models=["one"], load=Loader())
+    evaluate(evaluated_one, models=["one"], load=Loader())
     assert (
-        EvaluationRecords(study).scores.set_index("transformation").loc["translation", "status"] == "left_out"
+        EvaluationRecords(evaluated_one).scores.set_index("transformation").loc["translation", "status"] == "left_out"
     ).all()
     outputs.write_bytes(kept)
-    write_verdicts(study, "translation")
-    evaluate(study, models=["one"], load=Loader())
-    write_verdicts(study)
+    write_verdicts(evaluated_one, "translation")
+    evaluate(evaluated_one, models=["one"], load=Loader())
+    write_verdicts(evaluated_one)
     frame.assign(score=frame["score"][::-1].to_numpy()).to_csv(gold, index=False)
-    assert evaluate(study, models=["one"], load=Loader()).made == 3
+    assert evaluate(evaluated_one, models=["one"], load=Loader()).made == 3
     frame.to_csv(gold, index=False)
-    assert evaluate(study, models=["one"], load=Loader()).made == 0
-    pd.testing.assert_frame_equal(EvaluationRecords(study).scores, before)
+    assert evaluate(evaluated_one, models=["one"], load=Loader()).made == 0
+    pd.testing.assert_frame_equal(EvaluationRecords(evaluated_one).scores, before)
 
 
-def test_a_data_set_that_cannot_be_read_leaves_all_scores(study: Study, tmp_path: Path, loader: Loader) -> None:
-    evaluate(study, load=loader)
-    before = (study.folder / "scores.parquet").read_bytes()
+def test_a_data_set_that_cannot_be_read_leaves_all_scores(evaluated: Study, tmp_path: Path) -> None:
+    before = (evaluated.folder / "scores.parquet").read_bytes()
     (tmp_path / "requests.csv").rename(tmp_path / "away.csv")
     with pytest.raises(DataError, match="no file"):
-        evaluate(study, load=Loader())
-    assert (study.folder / "scores.parquet").read_bytes() == before
+        evaluate(evaluated, load=Loader())
+    assert (evaluated.folder / "scores.parquet").read_bytes() == before
 
 
 @pytest.mark.parametrize("chosen", [(), ("one",)])

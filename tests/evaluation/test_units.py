@@ -44,9 +44,7 @@ from .conftest import Loader, verdict, write_outputs, write_study, write_verdict
 
 def planned(study: Study, **changes: Any) -> list[ScoreUnit]:
     return plan_units(
-        Folder(study),
-        [verdict(study, name, **changes) for name in study.transformations],
-        CampaignRecords(study).pairs,
+        Folder(study), [verdict(study, name, **changes) for name in study.transformations], CampaignRecords(study).pairs
     )
 
 
@@ -198,16 +196,13 @@ def test_what_no_verdict_covers_any_more_is_looked_for_again(study: Study) -> No
     assert said(planned(study)) == before
 
 
-def test_scores_are_the_same_however_few_texts_are_held(
-    study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    evaluate(study, load=loader)
-    before = EvaluationRecords(study).scores
-    shutil.rmtree(study.folder / "made")
-    (study.folder / texts.PLANNED).unlink()
+def test_scores_are_the_same_however_few_texts_are_held(evaluated: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = EvaluationRecords(evaluated).scores
+    shutil.rmtree(evaluated.folder / "made")
+    (evaluated.folder / texts.PLANNED).unlink()
     monkeypatch.setattr(texts, "MOST", 0)
-    evaluate(study, load=Loader())
-    assert EvaluationRecords(study).scores.equals(before)
+    evaluate(evaluated, load=Loader())
+    assert EvaluationRecords(evaluated).scores.equals(before)
 
 
 def test_a_data_set_that_changes_while_it_is_evaluated_is_refused(

@@ -24,27 +24,10 @@ def write_texts(study: Study, texts: Iterable[Text]) -> None:
 
 def output(job: Job, **changes: Any) -> TransformedText:
     """A good output of a job, but for the changes."""
-    row = {
-        "key": job.key,
-        "text_id": job.text_id,
-        "text": job.text,
-        "source_language": job.source_language,
-        "transformation": job.transformation,
-        "seed": job.seed,
-        "language": job.language,
-        "intermediate": None,
-        "output": f"{job.text} changed",
-        "raw": None,
-        "status": "ok",
-        "reason": "",
-        "flags": (),
-        "first_flags": (),
-        "attempts": 1,
-        "model": "m",
-        "generator_hash": "g",
-        "prompt_hash": "p",
-        "finished_at": NOW,
-    }
+    of_job = ("key", "text_id", "text", "source_language", "transformation", "seed", "language")
+    row = {name: getattr(job, name) for name in of_job} | {"output": f"{job.text} changed", "status": "ok"}
+    row |= {"intermediate": None, "raw": None, "reason": "", "flags": (), "first_flags": (), "attempts": 1}
+    row |= {"model": "m", "generator_hash": "g", "prompt_hash": "p", "finished_at": NOW}
     return TransformedText(**(row | changes))
 
 

@@ -18,33 +18,16 @@ from plumbline.records import TransformedText
 from plumbline.store import BATCH
 from plumbline.study import Study
 from tests.generation.helpers import small_study, write_study
+from tests.generation.outputs import output
 
 Say = Callable[[Job], tuple[str, str]]
 WORDS = ("apple", "bread", "cloud", "dream")
 
 
-def output(plan: Plan, job: Job, said: str, status: str = "ok") -> TransformedText:
-    return TransformedText(
-        key=job.key,
-        text_id=job.text_id,
-        text=job.text,
-        source_language="en",
-        transformation=job.transformation,
-        seed=job.seed,
-        language=None,
-        intermediate=None,
-        output=said if status == "ok" else "",
-        raw=None,
-        status=status,
-        reason="" if status == "ok" else said,
-        flags=(),
-        first_flags=(),
-        attempts=1,
-        model="m",
-        generator_hash=plan.generator_hash,
-        prompt_hash="p",
-        finished_at=datetime(2026, 1, 2, tzinfo=UTC),
-    )
+def said(plan: Plan, job: Job, words: str, status: str) -> TransformedText:
+    """The output, or the reason why there is none."""
+    made = {"output": words} if status == "ok" else {"output": "", "reason": words}
+    return output(job, **made, status=status, generator_hash=plan.generator_hash)
 
 
 def work(
@@ -59,7 +42,7 @@ def work(
             if len(asked) == stop_after:
                 break
             asked.append(job.text)
-            if unit.add(output(plan, job, *say(job))):
+            if unit.add(said(plan, job, *say(job))):
                 unit.settle()
     return asked
 
@@ -79,7 +62,7 @@ def test_outputs_stand_in_the_order_of_the_texts_in_whatever_order_they_came(tmp
     study = small_study(tmp_path, WORDS)
     plan = Plan(study)
     with planned(plan) as (unit,):
-        done = [unit.add(output(plan, job, *upper(job))) for job in reversed(list(unit.jobs()))]
+        done = [unit.add(said(plan, job, *upper(job))) for job in reversed(list(unit.jobs()))]
         assert done == [False, False, False, True]
         unit.settle()
     assert there(study) == ALL

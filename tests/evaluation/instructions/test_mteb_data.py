@@ -15,17 +15,12 @@ from evaluation.instructions.run import evaluate_instructions
 from evaluation.score_frames import study_scores
 from generation.instructions.run import word_instructions
 from plumbline.manifest import StudyRecords
-from tests.evaluation.conftest import FakeModel, Loader, vectors
+from tests.evaluation.conftest import FakeModel, Loader, cosine
 from tests.instructions import label, made
 from tests.mteb_site import ARABIC, PAIRS, search_tables, site, specs
 
 NAMES = ("STS17", "ArguAna")
 COMPARE, FIND = "Compare {both} sides:", "Find what two contradicts:"
-
-
-def cosine(first: str, second: str) -> float:
-    a, b = vectors([first, second]).astype(float)
-    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
 def rho(rows: list[dict[str, Any]], before: str) -> float:
