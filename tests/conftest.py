@@ -23,7 +23,6 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, settings
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from streamlit.components.v2 import manifest_scanner
 
 from plumbline.study import ROOT, Study, load_study
 from tests.shared import generate_once
@@ -45,68 +44,45 @@ settings.register_profile("plumbline", deadline=None, suppress_health_check=[Hea
 settings.load_profile("plumbline")
 
 DEMO = ROOT / "studies" / "demo.yaml"
-#: The files that take longest, by processor time and by what they wait for; each is one worker's.
+EMPTY_FIGURE = '<svg xmlns="http://www.w3.org/2000/svg" width="600" height="9"></svg>'
+#: The files that take longest by the clock (they wait for servers and browsers), each one worker's.
 LONGEST = (
-    "release/test_vllm.py",
-    "release/test_cluster_ray.py",
-    "release/test_tutorials.py",
-    "streamlit_app/test_app_browser.py",
-    "test_flow.py",
-    "annotation/test_next.py",
-    "annotation/crowd/test_rehearsal.py",
-    "annotation/crowd/test_killed.py",
-    "evaluation/test_run.py",
-    "evaluation/report/test_report.py",
-    "annotation/server/test_guard.py",
-    "streamlit_app/test_app.py",
-    "annotation/argilla/test_own_study.py",
-    "annotation/argilla/test_collect.py",
-    "annotation/argilla/test_campaign.py",
-    "annotation/server/test_server.py",
-    "annotation/server/test_search_server.py",
-    "evaluation/tasks/test_published.py",
-    "annotation/test_commands.py",
-    "annotation/crowd/mturk/test_crashes.py",
-    "annotation/crowd/prolific/test_crashes.py",
-    "generation/test_run.py",
-    "annotation/server/test_concurrency.py",
-    "annotation/server/test_postgres.py",
-    "plumbline/test_store_remote.py",
-    "evaluation/test_results.py",
-    "annotation/crowd/test_campaign.py",
-    "annotation/crowd/test_link.py",
-    "annotation/crowd/test_one_count.py",
-    "annotation/crowd/test_commands.py",
-    "annotation/crowd/test_entry.py",
-    "annotation/server/test_path.py",
-    "evaluation/test_scoring_kept.py",
-    "evaluation/human/test_run.py",
-    "test_interrupt.py",
-    "annotation/test_edited_records.py",
-    "annotation/server/test_backup.py",
-    "annotation/server/test_routes.py",
-    "test_layout.py",
-    "test_own_transformations.py",
-    "annotation/report/test_page.py",
-    "evaluation/tasks/test_mteb.py",
-    "annotation/server/test_jobs.py",
-    "annotation/crowd/test_mishaps.py",
-    "annotation/argilla/test_human.py",
-    "annotation/crowd/mturk/test_adapter.py",
-    "annotation/verdicts/test_doubts.py",
-    "annotation/server/test_malformed.py",
-    "annotation/crowd/mturk/test_form_browser.py",
-    "annotation/argilla/test_members.py",
-    "annotation/argilla/test_training.py",
-    "annotation/argilla/test_subjects.py",
-    "annotation/ratings/test_review_withdrawals.py",
-    "test_labels_alone.py",
-    "evaluation/bundle/test_evaluate.py",
+    "tests/release/test_vllm.py",
+    "tests/release/test_cluster_ray.py",
+    "tests/release/test_tutorials.py",
+    "tests/annotation/test_rating_page.py",
+    "tests/streamlit_app/test_app_browser.py",
+    "tests/annotation/test_rating.py",
+    "tests/annotation/server/test_guard.py",
+    "tests/annotation/test_next.py",
+    "tests/annotation/server/test_path.py",
+    "tests/annotation/test_rounds.py",
+    "packages/argilla-embedded/tests/test_moving.py",
+    "tests/test_flow.py",
+    "tests/annotation/report/test_page.py",
+    "tests/evaluation/report/test_report.py",
+    "tests/annotation/test_browser.py",
+    "tests/generation/test_run.py",
+    "tests/streamlit_app/test_app.py",
+    "tests/annotation/crowd/test_bill.py",
+    "tests/annotation/crowd/test_rehearsal.py",
+    "packages/argilla-embedded/tests/test_serve.py",
+    "tests/evaluation/test_run.py",
+    "tests/plumbline/test_store_remote.py",
+    "tests/annotation/crowd/mturk/test_form_browser.py",
+    "tests/annotation/crowd/test_entry.py",
+    "tests/annotation/server/test_concurrency.py",
+    "tests/evaluation/bundle/test_bundle.py",
+    "packages/argilla-embedded/tests/test_answering.py",
 )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A shell's background job ignores Ctrl-C, and so would the commands that tests start and interrupt."""
+    """A shell's background job ignores Ctrl-C, and so would the commands that tests start and interrupt.
+
+    Imports leave hardly any garbage, and looking for it takes a fifth of their time.
+    """
+    gc.disable()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config.option, "loadscopereorder"):  # pytest-xdist would start files of few tests last
@@ -122,12 +98,13 @@ def pytest_xdist_auto_num_workers() -> int | None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files start first, so that at the end no worker is left alone with one."""
-    places = {ROOT / "tests" / name: place for place, name in enumerate(LONGEST)}
+    places = {ROOT / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 def pytest_collection_finish() -> None:
     """What is imported by now stays: no collection of garbage need look at it again."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 
@@ -155,8 +132,8 @@ def certificates() -> Iterator[None]:
 def components() -> Iterator[None]:
     """Ask once which packages bring components for Streamlit: it asks all 170 for each page (300 ms)."""
     with pytest.MonkeyPatch.context() as patch:
-        asked = functools.cache(manifest_scanner.scan_component_manifests)
-        patch.setattr(manifest_scanner, "scan_component_manifests", asked)
+        if (scanner := sys.modules.get("streamlit.components.v2.manifest_scanner")) is not None:
+            patch.setattr(scanner, "scan_component_manifests", functools.cache(scanner.scan_component_manifests))
         yield
 
 
@@ -212,8 +189,7 @@ def demo(tmp_path: Path) -> Study:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures of reports are made and checked, and not drawn, which takes most of a report's time."""
-    empty = '<svg xmlns="http://www.w3.org/2000/svg" width="600" height="9"></svg>'
-    monkeypatch.setattr("vl_convert.vegalite_to_svg", lambda _: empty)
+    monkeypatch.setattr("vl_convert.vegalite_to_svg", lambda _: EMPTY_FIGURE)
 
 
 @pytest.fixture

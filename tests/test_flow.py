@@ -17,6 +17,7 @@ from annotation import server
 from plumbline.study import ROOT
 from plumbline.study.transformations import EIGHT
 from tests.commands import here, words_of
+from tests.conftest import EMPTY_FIGURE
 from tests.scale import scaled
 from tests.test_layout import commands
 
@@ -42,7 +43,8 @@ class Flow:
     def run(self, line: str, expect: int = 0, *, apart: bool = False) -> subprocess.CompletedProcess[str]:
         """A command line as a document shows it, on the study of PAIRS pairs, with its records in this folder.
 
-        In this process, unless it is to be `apart`: importing torch once more would take most of the time.
+        In this process, unless it is to be `apart`: importing torch once more would take most of the time. No figure is
+        drawn.
         """
         line = line.replace(STUDY, str(self.study))
         words = [*words_of(line), "--exports", str(self.exports)]
@@ -50,6 +52,7 @@ class Flow:
             for name in [name for name in os.environ if name.startswith("ARGILLA_")]:
                 patch.delenv(name)
             patch.setenv("PLUMBLINE_ARGILLA_HOME", str(self.home.path))
+            patch.setattr("vl_convert.vegalite_to_svg", lambda _: EMPTY_FIGURE)
             if apart:
                 command = [sys.executable, "-m", "plumbline", *words]
                 done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
