@@ -364,7 +364,7 @@ def bomb(rows: int, word: pa.Array | None = None, column: str = "transformed", *
             "pairs.parquet",
         ),
         ("verdicts.json", lambda _: b"[" + b"[]," * 8_000_000 + b"[]]", "at most 16,777,216 are read"),
-        ("README.md", lambda _: b"x" * 150_000_000, "are read from a file of its size"),
+        ("README.md", lambda _: b"x" * 90_000_000, "are read from a file of its size"),
     ],
 )  # fmt: skip
 def test_a_bundle_that_would_be_large_in_memory_is_one_line(edited: Edit, file: str, change: Any, says: str) -> None:
