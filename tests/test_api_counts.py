@@ -21,13 +21,7 @@ from annotation.campaign.rubric import load_rubric
 from annotation.human.answers import answered
 from annotation.human.records import HumanItem, HumanTask, TaskInstructions
 from annotation.judges.check import length_effects
-from annotation.judges.people import (
-    against_people,
-    alternative_test,
-    far_ratings,
-    pair_means,
-    with_each_rater,
-)
+from annotation.judges.people import against_people, alternative_test, far_ratings, pair_means, with_each_rater
 from annotation.questions.summary import Summary
 from annotation.ratings.answers import write_ratings
 from annotation.ratings.decisions import decide, withdraw

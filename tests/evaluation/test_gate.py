@@ -32,10 +32,7 @@ def test_an_accepted_verdict_lets_through(study: Study) -> None:
     [
         ({"transformation": "paraphrasing"}, "no verdict for translation in English"),
         ({"language": "de"}, "rated in German only"),
-        (
-            {"generator_hash": "f" * 32, "model": "else"},
-            "another generator or sampling, 'else' (ffffffff)",
-        ),
+        ({"generator_hash": "f" * 32, "model": "else"}, "another generator or sampling, 'else' (ffffffff)"),
         ({"prompt_hash": "f" * 32}, "other prompts (ffffffff"),
         ({"output_languages": ("fr",)}, "nobody rated outputs in German (rated: French)"),
         (

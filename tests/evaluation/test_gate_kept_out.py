@@ -15,9 +15,7 @@ from .conftest import verdict
 def units(study: Study, **changes: object) -> dict[str, ScoreUnit]:
     """The units of paraphrases, by data set."""
     found = plan_units(
-        Folder(study),
-        [verdict(study, name, **changes) for name in study.transformations],
-        CampaignRecords(study).pairs,
+        Folder(study), [verdict(study, name, **changes) for name in study.transformations], CampaignRecords(study).pairs
     )
     return {unit.dataset.name: unit for unit in found if unit.transformation == "paraphrasing"}
 

@@ -16,10 +16,7 @@ from scipy import stats
 from annotation.campaign.records import CampaignRecords
 from annotation.records import PairMean
 from evaluation import measures as beside
-from evaluation.measures import (
-    accepted_alone,
-    outputs_of,
-)
+from evaluation.measures import accepted_alone, outputs_of
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.records import EvaluationRecords
 from evaluation.sources import Folder

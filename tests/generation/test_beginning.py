@@ -343,9 +343,7 @@ def test_a_renamed_question_is_refused_before_a_generator_is_paid_with_each_line
         ]
 
 
-def test_a_study_with_wrong_keys_names_its_missing_files_too_each_with_its_line(
-    init: Path,
-) -> None:
+def test_a_study_with_wrong_keys_names_its_missing_files_too_each_with_its_line(init: Path) -> None:
     content = {
         "name": "f",
         "datasets": [{"name": "one", "task": "sts", "path": "absent.csv", "language": "en"}],

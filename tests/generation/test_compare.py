@@ -46,9 +46,7 @@ def test_edit_distance_is_a_share_and_has_no_direction(one: str, other: str) -> 
 
 def sums(generator: str, words: tuple[float, ...]) -> pd.DataFrame:
     """Ten texts a transformation, of one data set and seed, with these mean numbers of words."""
-    return pd.DataFrame(
-        {"transformation": list(EIGHT), "words": [10 * value for value in words]},
-    ).assign(
+    return pd.DataFrame({"transformation": list(EIGHT), "words": [10 * value for value in words]}).assign(
         generator=generator,
         seed=1,
         dataset="a",

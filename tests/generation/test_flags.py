@@ -71,13 +71,7 @@ TABLE = [
     # Not where the original has the marker, or speaks in the first person.
     ("paraphrasing", "en", "Step 1: Boil the water.", "Step 1: Bring the water to the boil.", ""),
     ("paraphrasing", "en", "Now let me think, he said.", "He said: let me think now.", ""),
-    (
-        "paraphrasing",
-        "en",
-        "Step 1: Boil the water.",
-        "Let me think. Step 1: Boil some water.",
-        "reasoning_leak",
-    ),
+    ("paraphrasing", "en", "Step 1: Boil the water.", "Let me think. Step 1: Boil some water.", "reasoning_leak"),
     ("paraphrasing", "en", "My plan is to come tomorrow.", "Tomorrow I'll be there.", ""),
     ("paraphrasing", "en", "i will send it tomorrow", "I'll mail it tomorrow", ""),
     ("paraphrasing", "en", "His plan is to come tomorrow.", "Tomorrow I'll be there.", "reasoning_leak"),

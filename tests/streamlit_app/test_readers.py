@@ -89,10 +89,7 @@ def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
     """The reports make all models' at once, the page one model's."""
     pairs = read_frame(study.folder / "pairs.parquet", Pair, "")
     whole = drift_by_quality(
-        pairs,
-        CampaignRecords(study).all_ratings,
-        EvaluationRecords(study).drift,
-        per_pair=study.raters.per_pair,
+        pairs, CampaignRecords(study).all_ratings, EvaluationRecords(study).drift, per_pair=study.raters.per_pair
     )
     reported = drift_correlations(whole, study.sample.seed)
     for model in MODELS:

@@ -181,10 +181,7 @@ def test_ranks_that_hold_and_ranks_that_turn(study: Study) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (
-            ("--task", "sets"),
-            "--documents 3: 'sets' has 80 documents and",
-        ),
+        (("--task", "sets"), "--documents 3: 'sets' has 80 documents and"),
         (("--task", "sets", "--documents", "80"), "choose a number below that of documents"),
         (
             ("--task", "search", "--documents", "9"),

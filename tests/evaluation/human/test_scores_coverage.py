@@ -127,12 +127,6 @@ def test_no_difference_is_hardly_ever_found() -> None:
         hits = [rng.random(ITEMS) < 0.7 for _ in range(2)]
         said = [tuple((one,) if yes else ("wrong",) for one, yes in zip(right, hit, strict=True)) for hit in hits]
         task = _task("label", "accuracy", right)
-        made = score(
-            task,
-            [RaterScorer("a", said[0])],
-            [EmbeddingScorer("m", said[1])],
-            n_resamples=RESAMPLES,
-            rng=rng,
-        )
+        made = score(task, [RaterScorer("a", said[0])], [EmbeddingScorer("m", said[1])], n_resamples=RESAMPLES, rng=rng)
         found.append(made.differences.iloc[0]["p"] < 0.05)
     assert np.mean(found) <= 0.06 + 3 * math.sqrt(0.05 * 0.95 / len(found))

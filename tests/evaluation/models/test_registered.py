@@ -148,11 +148,7 @@ def test_a_model_of_mteb_is_another_than_the_librarys_of_that_name(tmp_path: Pat
         ),
         ({"name": "mteb/baseline-random-cross-encoder"}, StudyError, "does not return one vector per text"),
         ({"name": "facebook/dinov2-small"}, StudyError, "does not return one vector per text"),
-        (
-            {"name": "nomic-ai/nomic-embed-text-v1"},
-            StudyError,
-            "contains Python code.* write `remote_code: true`",
-        ),
+        ({"name": "nomic-ai/nomic-embed-text-v1"}, StudyError, "contains Python code.* write `remote_code: true`"),
         ({"name": "sentence-transformers/all-MiniLM-L6-v2"}, ServiceError, "cannot be loaded by mteb: "),
     ],
 )

@@ -49,9 +49,7 @@ def scores() -> pd.DataFrame:
     )
 
 
-def test_means_are_over_seeds_data_sets_transformations_and_axes_in_turn(
-    scores: pd.DataFrame,
-) -> None:
+def test_means_are_over_seeds_data_sets_transformations_and_axes_in_turn(scores: pd.DataFrame) -> None:
     table = axis_table(scores).iloc[0]
     # paraphrasing: a = (0.70 + 0.78) / 2 = 0.74, b = 0.50, together 0.62; backtranslation: (0.60 + 0.40) / 2 = 0.50.
     # The axis: (0.62 + 0.50) / 2 = 0.56; a mean over all five rows would be 0.596.

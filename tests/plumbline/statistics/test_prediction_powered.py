@@ -9,23 +9,8 @@ import pytest
 from scipy import stats
 
 from plumbline.statistics.estimates import Floats, over_pairs, over_pairs_and_raters
-from plumbline.statistics.prediction_powered import (
-    Pool,
-    PoweredMean,
-    RatedPairs,
-    filled,
-    powered,
-)
-from tests.annotation.judges.made_judges import (
-    JUDGES,
-    Judge,
-    Queue,
-    failing,
-    fixed,
-    good,
-    useless,
-    usual,
-)
+from plumbline.statistics.prediction_powered import Pool, PoweredMean, RatedPairs, filled, powered
+from tests.annotation.judges.made_judges import JUDGES, Judge, Queue, failing, fixed, good, useless, usual
 from tests.scale import FULL, scaled
 
 ALIKE = [Queue(100, early=0.0, late=0.0)]  # one stratum, even raters: the interval is exact
