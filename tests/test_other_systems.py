@@ -21,35 +21,13 @@ from plumbline.records import Record
 from plumbline.study import ROOT
 
 #: Names of modules that macOS lacks, or that mean something else there, and the one place that may use each.
-LINUX_ALONE = {
-    "fdatasync": "plumbline/store.py",
-    "mallopt": "",
-    "ru_maxrss": "benchmarks/memory.py",
-    "malloc_trim": "",
-    "sched_getaffinity": "",
-    "sched_setaffinity": "",
-    "process_cpu_count": "",
-    "O_TMPFILE": "",
-    "O_DIRECT": "",
-    "posix_fadvise": "",
-    "posix_fallocate": "",
-    "memfd_create": "",
-    "copy_file_range": "",
-    "eventfd": "",
-    "epoll": "",
-    "pidfd_open": "",
-    "pipe2": "",
-    "prctl": "",
-    "preexec_fn": "",
-    "inotify": "",
-    "getresuid": "",
-    "sigtimedwait": "",
-    "MAP_POPULATE": "",
-    "SOCK_CLOEXEC": "",
-    "TCP_KEEPIDLE": "",
-    "RLIMIT_AS": "",
-    "PIPE_BUF": "",
-}
+NOWHERE = (
+    "mallopt", "malloc_trim", "sched_getaffinity", "sched_setaffinity", "process_cpu_count", "O_TMPFILE", "O_DIRECT",
+    "posix_fadvise", "posix_fallocate", "memfd_create", "copy_file_range", "eventfd", "epoll", "pidfd_open", "pipe2",
+    "prctl", "preexec_fn", "inotify", "getresuid", "sigtimedwait", "MAP_POPULATE", "SOCK_CLOEXEC", "TCP_KEEPIDLE",
+    "RLIMIT_AS", "PIPE_BUF",
+)  # fmt: skip
+LINUX_ALONE = dict.fromkeys(NOWHERE, "") | {"fdatasync": "plumbline/store.py", "ru_maxrss": "benchmarks/memory.py"}
 #: Files of Linux that are read, each where its absence is asked for first.
 LINUX_FILES = {"benchmarks/memory.py"}
 

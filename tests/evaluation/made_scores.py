@@ -17,25 +17,10 @@ PRINTED = Path(__file__).parent / "printed"
 def score_row(model: str, dataset: str, transformation: str, score: float, **changes: Any) -> dict[str, Any]:
     """A row as `plumbline.records.Score` has it."""
     kind = EIGHT.get(transformation)
-    row = {
-        "model": model,
-        "dataset": dataset,
-        "task_type": "sts",
-        "language": "en",
-        "transformation": transformation,
-        "axis": kind.axis if kind else "original",
-        "seed": 1 if kind else 0,
-        "metric": "cosine_spearman",
-        "score": score,
-        "n": 10,
-        "n_failed": 0,
-        "n_kept_out": 0,
-        "status": "evaluated",
-        "reason": "",
-        "unit_id": "",
-        **changes,
-    }
-    return Score.model_validate(row).model_dump()
+    row: dict[str, Any] = {"model": model, "dataset": dataset, "transformation": transformation, "score": score}
+    row |= {"axis": kind.axis if kind else "original", "seed": 1 if kind else 0, "status": "evaluated", "reason": ""}
+    row |= {"task_type": "sts", "language": "en", "metric": "cosine_spearman", "n": 10}
+    return Score.model_validate(row | changes).model_dump()
 
 
 def made_scores(numbers: Mapping[str, Mapping[str, Mapping[str, float]]], **changes: Any) -> pd.DataFrame:

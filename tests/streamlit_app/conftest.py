@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
@@ -20,9 +22,10 @@ from plumbline.manifest import Manifest, stage
 from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.study import ROOT, Study, load_study
 from plumbline.study.subject import ORIGINAL
-from plumbline.study.transformations import AXES, EIGHT
+from plumbline.study.transformations import EIGHT
 from streamlit_app.app import PAGES
 from tests.annotation.verdicts.fixed import fixed_in_2025
+from tests.evaluation.made_scores import score_row
 from tests.shared import generate_once, made_once, rating_of
 
 DEMO = ROOT / "studies" / "demo.yaml"
@@ -122,33 +125,20 @@ def made_drift(pairs: list[Pair]) -> list[DriftRecord]:
     ]
 
 
-def made_scores(study: Study, verdicts: list[Verdict]) -> list[Score]:
+def made_scores(study: Study, verdicts: list[Verdict]) -> pd.DataFrame:
     """Scores of two models; what the verdicts refuse is left out with their reasons."""
     rng = np.random.default_rng(9)
     refused = {verdict.transformation: verdict for verdict in verdicts if verdict.decision != "accepted"}
     rows = []
     for model in MODELS:
         for dataset in study.datasets:
-            common: dict[str, Any] = {"model": model, "dataset": dataset.name, "task_type": dataset.task}
-            common |= {"language": "en", "metric": "main", "n": 24}
+            row = partial(score_row, model, dataset.name, task_type=dataset.task, metric="main", n=24)
             score = float(rng.uniform(0.6, 0.9))
-            rows.append(
-                Score(
-                    **common, transformation=ORIGINAL, axis=ORIGINAL, seed=0, score=score, status="evaluated", reason=""
-                )
-            )
-            for name, kind in EIGHT.items():
-                assert kind.axis in AXES
-                verdict = refused.get(name)
-                rows.append(
-                    Score(
-                        **common,
-                        transformation=name,
-                        axis=kind.axis,
-                        seed=1337,
-                        score=float("nan") if verdict else score - float(rng.uniform(0, 0.1)),
-                        status="left_out" if verdict else "evaluated",
-                        reason=f"{verdict.decision}: {'; '.join(verdict.reasons)}" if verdict else "",
-                    )
-                )
-    return rows
+            rows.append(row(ORIGINAL, score))
+            for name in EIGHT:
+                if verdict := refused.get(name):
+                    why = f"{verdict.decision}: {'; '.join(verdict.reasons)}"
+                    rows.append(row(name, math.nan, seed=1337, status="left_out", reason=why))
+                else:
+                    rows.append(row(name, score - float(rng.uniform(0, 0.1)), seed=1337))
+    return pd.DataFrame(rows)

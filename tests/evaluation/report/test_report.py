@@ -178,23 +178,10 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 TABLES = {
-    "accepted_pairs",
-    "axes",
-    "baseline_averages",
-    "baseline_runs",
-    "datasets",
-    "differences",
-    "drift_correlations",
-    "drops",
-    "kendall",
-    "left_out",
-    "profiles",
-    "ranking_original",
-    "ranking_transformed",
-    "shifts",
-    "split_half",
+    "accepted_pairs", "axes", "baseline_averages", "baseline_runs", "datasets", "differences", "drift_correlations",
+    "drops", "kendall", "left_out", "profiles", "ranking_original", "ranking_transformed", "shifts", "split_half",
     "transformations",
-}
+}  # fmt: skip
 BARE = str.maketrans("", "", r"\{}")  # the signs of Markdown's and LaTeX's escapes
 FIGURES = {"drift", "axes", "transformations", "shifts", "drift_1", "drift_2", "drops", "profiles"}
 

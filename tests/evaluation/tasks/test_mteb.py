@@ -189,15 +189,8 @@ def test_a_subset_that_failures_leave_empty_is_unusable() -> None:
 
 
 def test_silence(capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
-    for name in (
-        "SummEval",
-        "Banking77Classification",
-        "ArguAna",
-        "BUCC.v2",
-        "IN22GenBitextMining",
-        "CEDRClassification",
-        "Core17InstructionRetrieval",
-    ):
+    names = ("SummEval", "Banking77Classification", "ArguAna", "BUCC.v2", "IN22GenBitextMining", "CEDRClassification")
+    for name in (*names, "Core17InstructionRetrieval"):
         dataset = site().tasks[name]
         failed = frozenset([next(dataset.texts()).text_id])
         outputs = Outputs({text.text_id: text.text for text in dataset.texts()}, failed)
