@@ -140,7 +140,7 @@ def test_p_with_any_number_of_raters_is_the_level_of_the_interval_that_ends_at_z
 def test_equal_systems_are_seldom_told_apart_however_many_raters_there_are() -> None:
     """Raters differ in how they like systems: in 5% of studies at most is p below 0.05, as the interval excludes 0."""
     rng, false, excluding = np.random.default_rng(4), 0, 0
-    for run in range(runs := 160):
+    for run in range(runs := 80):
         raters = 4 + 2 * (run % 2)
         likes = rng.normal(0, 0.5, (raters, 2))
         values = likes[:, None] + rng.normal(0, 0.7, (raters, 30, 2))
@@ -170,7 +170,7 @@ def test_few_differing_originals_have_no_interval() -> None:
 
 def test_intervals_cover_and_equal_systems_are_rarely_told_apart() -> None:
     """Three raters who lean, ordinal answers near the top of the scale, 24 originals; systems of three qualities."""
-    runs, rng = scaled(100, 2000), np.random.default_rng(53)
+    runs, rng = scaled(50, 2000), np.random.default_rng(53)
     true = simulated(np.random.default_rng(1), (0.0, -0.5), 200_000, raters=3).groupby("system")["value"].mean()
     covered, false, wrong = 0, 0, 0
     for _ in range(runs):
@@ -199,7 +199,7 @@ def uneven(rng: np.random.Generator, shifts: tuple[float, ...], originals: int) 
 
 def test_intervals_cover_with_unequal_numbers_and_equal_systems_are_rarely_told_apart() -> None:
     """The true difference is over originals that all systems could have had; Holm's correction is for three of them."""
-    runs, rng = scaled(100, 1000), np.random.default_rng(61)
+    runs, rng = scaled(50, 1000), np.random.default_rng(61)
     large = simulated(np.random.default_rng(2), (TOP, TOP - 0.5), 20_000, raters=60)
     true = large.groupby("system")["value"].mean()
     assert (large["value"] == 5).mean() > 0.5
@@ -234,7 +234,7 @@ def test_two_systems_by_three_raters_differ_as_computed_elsewhere() -> None:
 
 def test_real_systems_with_swapped_names_are_rarely_told_apart() -> None:
     """Real ratings of two systems, whose names are swapped on half of the sentences: no difference is left."""
-    runs, rng, ratings = scaled(100, 2000), np.random.default_rng(8), sulem("DSS", "HYBRID")
+    runs, rng, ratings = scaled(50, 2000), np.random.default_rng(8), sulem("DSS", "HYBRID")
     originals, false = ratings["original"].unique(), 0
     for _ in range(runs):
         swapped = ratings["original"].isin(originals[rng.random(len(originals)) < 0.5])
