@@ -14,8 +14,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import pytest
-
 from annotation.campaign.offering import LEDGER
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd import judging
@@ -138,30 +136,22 @@ class Broken(ABC):
             while not self.step(one):
                 pass
 
-    def check(self, why: str) -> None:
-        """What must be right at the end, on every platform; `why` names the run."""
-        assert not self.waiting, f"{why}: {self.waiting} was never reached"
+    def check(self) -> None:
+        """What must be right at the end, on every platform."""
+        assert not self.waiting, f"{self.waiting} was never reached"
         states = self.states()
-        rejected = [worker for worker, state in states.items() if state == "rejected"]
-        assert len(rejected) == 1, why
-        assert self.spent() <= self.limit, why
+        assert list(states.values()).count("rejected") == 1
+        assert self.spent() <= self.limit
         platform = self.platform()
         with Ledger(self.study.scratch / LEDGER, self.study.name, platform.name, platform.mode) as ledger:
-            assert ledger.spent() == self.spent(), why
-            assert not [one for one in ledger.operations() if one.state == "intended"], why
+            assert ledger.spent() == self.spent()
+            assert not [one for one in ledger.operations() if one.state == "intended"]
         ratings = CampaignRecords(self.study).all_ratings
-        assert len(ratings) == len(states) * 6 * 2, why  # pairs and controls of a batch, questions
-        assert ratings.loc[ratings["excluded"] != "", "rater_id"].nunique() == 1, why
+        assert len(ratings) == len(states) * 6 * 2  # pairs and controls of a batch, questions
+        assert ratings.loc[ratings["excluded"] != "", "rater_id"].nunique() == 1
 
 
 def own(places: Sequence[str], seed: int, number: int) -> Sequence[str]:
     """Those that break for certain in one of so many campaigns: two at least, and every place in one of them."""
     apart = min(number, len(places) // 2)
     return places[seed % apart :: apart]
-
-
-def runs(number: int, blocks: int = 6) -> pytest.MarkDecorator:
-    """So many seeds in so many tests."""
-    return pytest.mark.parametrize(
-        "seeds", [range(block, number, blocks) for block in range(blocks)], ids=lambda seeds: f"from_{seeds.start}"
-    )

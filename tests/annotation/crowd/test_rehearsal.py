@@ -44,7 +44,7 @@ from plumbline.manifest import Manifest, stage
 from plumbline.study import Study, load_study
 from tests.annotation.campaigns import SYSTEMS, Make, systems
 from tests.annotation.crowd import campaigns
-from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, own, places, prepared, runs
+from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, own, places, prepared
 from tests.annotation.crowd.campaigns import CROWD, drawn, honest, step
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.crowd.test_commands import Crowd, crowd  # noqa: F401 (a fixture)
@@ -82,17 +82,17 @@ def practise(study: Study, crowd: Crowd) -> list[str]:  # noqa: F811
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.timeout(900)  # sixty commands, on a busy machine
+@pytest.mark.timeout(900)  # many commands, on a busy machine
 def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(variant: Make, crowd: Crowd) -> None:  # noqa: F811
     """Also where the study names the platform of its people: a rehearsal that runs is what is meant."""
     named: dict[str, Any] = {"platform": "link", "link": {"preset": "connect"}}
-    changes = {"fee": 0.333, "share": 0.667, **named}  # $0.20 a pair
-    study = drawn(variant, sample={"pairs": 20, "batch": 4, "repeats": 0}, crowd={**CROWD, **changes})
+    changes = {"fee": 0.333, "share": 1.0, **named}  # $0.20 a pair
+    sample = {"pairs": 12, "batch": 4, "repeats": 0, "seed": 3}  # somebody gives up, and somebody is careless
+    study = drawn(variant, sample=sample, crowd={**CROWD, **changes})
     printed = practise(study, crowd)
     assert "Pay: $24 an hour at 30 s a pair; where" in printed[0] and "less than" not in printed[0]
-    assert "A worker may do 66.7% of the batches" in printed[0]
     lines = [line for text in printed for line in text.partition("Next: ")[0].splitlines()]
-    assert len(lines) > 50 and all(line.startswith("[REHEARSAL]") for line in lines)
+    assert len(lines) > 30 and all(line.startswith("[REHEARSAL]") for line in lines)
     sums = re.findall(r"(\$[\d.,]+)(?: planned)? \(([^)]+)\)", "".join(line for line in lines if " money: " in line))
     assert len(sums) >= 4
     for total, parts in sums:
@@ -105,9 +105,9 @@ def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(variant: M
     assert ratings["rater_id"].str.startswith("simulated-worker-").all() and set(ratings["comment"]) == {"REHEARSAL"}
     account = json.loads((study.scratch / "rehearsal.json").read_text(encoding="utf-8"))
     states = Counter(work["state"] for work in account["notes"]["submissions"])
-    assert states["submitted"] >= 12 and states["returned"]  # somebody gave up, and was replaced
+    assert states["submitted"] >= 6 and states["returned"]  # somebody gave up, and was replaced
     rewards = [payment for payment in account["payments"] if payment["kind"] == "reward"]
-    assert len(rewards) >= 12 and {payment["cents"] for payment in rewards} == {120}
+    assert len(rewards) >= 6 and {payment["cents"] for payment in rewards} == {120}
     with Ledger(study.scratch / LEDGER, study.name, "rehearsal", "sandbox") as ledger:
         bonuses = [payment["cents"] for payment in account["payments"] if payment["kind"] == "bonus"]
         cents = sum(120 + 40 for _ in rewards) + sum(paid + -(-paid * 333 // 1000) for paid in bonuses)
@@ -304,7 +304,7 @@ def test_exported_ratings_of_a_rehearsal_are_refused_in_a_study_of_people_and_th
 
 # A batch by one worker each: everybody is paid once and every answer collected once, wherever a command ends.
 
-RUNS = scaled(6, 100)
+RUNS = scaled(1, 100)
 PLACES = places(())
 LIMIT = BATCHES * (REWARD + 500)
 
@@ -352,19 +352,15 @@ def broken_study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return prepared(tmp_path_factory.mktemp("crowd"), fee=0.0)
 
 
-@runs(RUNS, 2)
-def test_everybody_is_paid_once_and_every_answer_collected_once(
-    broken_study: Study, tmp_path: Path, seeds: range
-) -> None:
-    for seed in seeds:
-        broken = BrokenRehearsal(campaigns.copied(broken_study, tmp_path / str(seed)), seed)
-        broken.go()
-        account = MadeUpCrowd(broken.study).account
-        rewards = Counter(payment.submission_id for payment in account.payments.values() if payment.kind == "reward")
-        assert len(rewards) == BATCHES and set(rewards.values()) == {1}, broken.places
-        bonuses = Counter(payment.submission_id for payment in account.payments.values() if payment.kind == "bonus")
-        assert set(bonuses.values()) <= {1}, broken.places
-        broken.check(f"seed {seed} {broken.places}")
+@pytest.mark.parametrize("seed", range(RUNS))
+def test_everybody_is_paid_once_and_every_answer_collected_once(broken_study: Study, tmp_path: Path, seed: int) -> None:
+    broken = BrokenRehearsal(campaigns.copied(broken_study, tmp_path), seed)
+    broken.go()
+    payments = MadeUpCrowd(broken.study).account.payments.values()
+    rewards, bonuses = (Counter(one.submission_id for one in payments if one.kind == kind) for kind in
+                        ("reward", "bonus"))  # fmt: skip
+    assert len(rewards) == BATCHES and set(rewards.values()) == {1} and set(bonuses.values()) <= {1}
+    broken.check()
 
 
 def test_a_study_that_people_rated_takes_no_rehearsal(variant: Make) -> None:

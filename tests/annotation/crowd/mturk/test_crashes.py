@@ -10,25 +10,18 @@ import pytest
 from annotation.crowd.mturk.adapter import MTurk
 from plumbline.study import Study
 from tests.annotation.crowd import campaigns
-from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, own, places, prepared, runs
+from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, own, places, prepared
 from tests.annotation.crowd.mturk.mturk_site import Fault, Moment, MTurkSite
 from tests.scale import scaled
 
 # MTurk's 20%: $1.44 a worker. Workers take 390 s, worth $2.60: a bonus of $1.40, and 20% of it.
 UNIT, BONUS, BONUS_FEE = 144, 140, 28
 LIMIT = BATCHES * (UNIT + BONUS + BONUS_FEE) + 100  # one worker each, and a dollar
-RUNS = scaled(6, 200)
+RUNS = scaled(2, 200)
 PLACES = places(
-    (
-        "CreateQualificationType",
-        "CreateHITType",
-        "CreateHITWithHITType",
-        "ApproveAssignment",
-        "RejectAssignment",
-        "AssociateQualificationWithWorker",
-        "SendBonus",
-    )
-)
+    ("CreateQualificationType", "CreateHITType", "CreateHITWithHITType", "ApproveAssignment", "RejectAssignment",
+     "AssociateQualificationWithWorker", "SendBonus")
+)  # fmt: skip
 
 
 class BrokenMTurk(Broken):
@@ -64,14 +57,12 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return prepared(tmp_path_factory.mktemp("crowd"))
 
 
-@runs(RUNS)
-def test_everybody_is_paid_once_and_every_answer_collected_once(study: Study, tmp_path: Path, seeds: range) -> None:
-    for seed in seeds:
-        broken = BrokenMTurk(campaigns.copied(study, tmp_path / str(seed)), seed)
-        with broken.site as site:
-            broken.go()
-            why = f"seed {seed} {broken.places}"
-            assert len(site.hits) == BATCHES, why  # no batch was offered twice, and none was forgotten
-            assert Counter(map(tuple, site.paid.values())) == {(REWARD, BONUS): BATCHES, (): 1}, why
-            assert max(Counter(one.worker for one in site.assignments.values()).values()) == 1, why
-            broken.check(why)
+@pytest.mark.parametrize("seed", range(RUNS))
+def test_everybody_is_paid_once_and_every_answer_collected_once(study: Study, tmp_path: Path, seed: int) -> None:
+    broken = BrokenMTurk(campaigns.copied(study, tmp_path), seed)
+    with broken.site as site:
+        broken.go()
+        assert len(site.hits) == BATCHES  # no batch was offered twice, and none was forgotten
+        assert Counter(map(tuple, site.paid.values())) == {(REWARD, BONUS): BATCHES, (): 1}
+        assert max(Counter(one.worker for one in site.assignments.values()).values()) == 1
+        broken.check()
