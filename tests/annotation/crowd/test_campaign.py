@@ -114,18 +114,33 @@ def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: M
     assert not any(worker in text for worker in ("A0", "B0"))
 
 
-def test_nobody_does_more_than_the_share_however_fast_they_are(variant: Make, site: MTurkSite) -> None:
+def test_offers_are_shared_opened_again_while_short_of_workers_and_closed_for_good(
+    variant: Make, site: MTurkSite
+) -> None:
     study = drawn(variant)
     launch(study, site)
     (first,) = site.hits
     work(study, site, first, "greedy")
     with pytest.raises(WorkerRefusedError):
         work(study, site, first, "greedy")
+    site.expire(first)
+    done = launch(study, site)
+    assert (done.posted, done.extended, list(done.open.values()), done.waiting) == (0, 1, [first], 2)
     work(study, site, first, "other")
+    assert site.hits[first].places == 2
     assert launch(study, site).posted == 1
     (second,) = set(site.hits) - {first}
-    with pytest.raises(WorkerRefusedError, match="kept out"):
+    with pytest.raises(WorkerRefusedError, match="kept out"):  # nobody does more than the share, however fast
         work(study, site, second, "greedy")
+    work(study, site, second, "third")
+    step(study, site, lambda campaign: campaign.close())
+    step(study, site, collect)
+    step(study, site, judging.approve_all)
+    (told,) = read_summaries(Evidence(study))
+    assert told.spent == 3 * UNIT == site.balance - site.available  # of four places: nobody can earn the last
+    with pytest.raises(WorkerRefusedError):
+        work(study, site, second, "late")
+    assert launch(study, site).extended == 0
 
 
 def test_the_limit_is_never_passed(variant: Make, site: MTurkSite) -> None:
@@ -181,45 +196,48 @@ def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(
     assert CampaignRecords(study).ratings["surplus"].sum() == len(before) / 2  # the latest do not count
 
 
-@pytest.mark.parametrize("place", ["after extend", "after _settle"])
-def test_whose_answers_are_asked_for_again_is_noted_after_a_kill(variant: Make, site: MTurkSite, place: str) -> None:
+def test_whose_answers_are_asked_for_again_is_noted_after_kills(variant: Make, site: MTurkSite) -> None:
     """Killed between the place that was paid for and its note, nobody would wait for it."""
     study, _ = worked(variant, site, "bad", "good")
     step(study, site, judging.approve_all)
     bad = sorted(CampaignRecords(study).ratings["rater_id"].unique())[0]
     decide(study, bad, exclude=True, reason="every answer is 4")
-    spent = site.balance - site.available
-    extended = False
-
-    def breaks(at: str) -> bool:
-        nonlocal extended
-        extended = extended or at == "after extend"
-        return extended and at == place
-
-    killed = campaigns.run(
-        study, lambda: MTurk(study, "live", client=site.client()), lambda one: one.launch(), spent + UNIT, breaks
-    )
-    assert not killed and site.balance - site.available == spent + UNIT
+    limit = site.balance - site.available + UNIT
+    for place in ("after extend", "after _settle"):
+        killed = campaigns.run(
+            study, lambda: MTurk(study, "live", client=site.client()), lambda one: one.launch(), limit,
+            lambda at, place=place: at == place,  # type: ignore[misc]
+        )  # fmt: skip
+        assert not killed and site.balance - site.available == limit
     for _ in range(2):
-        launch(study, site, limit=spent + UNIT)
+        launch(study, site, limit=limit)
         ratings = CampaignRecords(study).ratings
         assert set(ratings.loc[ratings["again"], "rater_id"]) == {bad}
-    assert site.balance - site.available == spent + UNIT  # once
+    assert site.balance - site.available == limit  # once
 
 
-def test_failed_controls_are_a_sign_and_the_advice_is_to_ask(variant: Make, site: MTurkSite) -> None:
+def test_failed_controls_and_a_rejection_that_the_platform_refused_are_left_to_a_person(
+    variant: Make, site: MTurkSite
+) -> None:
     study = drawn(variant)
     launch(study, site)
     (hit,) = site.hits
     wrong = site.work(hit, "wrong", site.fields(hit, careless(study)))
+    good = work(study, site, hit, "good")
     step(study, site, collect)
-    left: list[judging.Case] = []
-    step(study, site, lambda campaign: left.extend(judging.approve_all(campaign)[1]))
-    (case,) = left
-    assert (case.advice, case.work.submission.submission_id) == ("ask", wrong)
-    assert {sign.rule for sign in case.signs} == {"controls"}
+    cases: list[judging.Case] = []
+    step(study, site, lambda campaign: cases.extend(judging.cases(Evidence(study), campaign.ledger)))
+    (asked,) = (case for case in cases if case.advice == "ask")
+    assert asked.work.submission.submission_id == wrong and {sign.rule for sign in asked.signs} == {"controls"}
     step(study, site, lambda campaign: judging.reject(campaign, [wrong], "controls failed, no answer"))
     assert read_summaries(Evidence(study))[0].off_rules == 0
+    with pytest.raises(RefusedError):  # MTurk takes reasons of at most 1,024 characters
+        step(study, site, lambda campaign: judging.reject(campaign, [good], "x" * 1100))
+    left: list[judging.Case] = []
+    step(study, site, lambda campaign: left.extend(judging.approve_all(campaign)[1]))
+    (refused,) = left
+    assert refused.against[0].startswith("you: rejected it, which the platform refused (xxx")
+    assert site.assignments[good].status == "Submitted"
 
 
 def test_what_signs_speak_against_is_paid_only_for_a_reason(variant: Make, site: MTurkSite) -> None:
@@ -250,63 +268,6 @@ def test_what_signs_speak_against_is_paid_only_for_a_reason(variant: Make, site:
     assert {key for key, one in site.assignments.items() if one.status == "Approved"} == {good, unread}
     step(study, site, lambda campaign: judging.approve(campaign, [wrong], "they misread the controls"))
     assert site.assignments[wrong].status == "Approved" and site.assignments[again].status == "Submitted"
-
-
-def test_work_whose_rejection_the_platform_refused_is_paid_only_for_a_reason(variant: Make, site: MTurkSite) -> None:
-    study, (only,) = worked(variant, site, "only")
-    with pytest.raises(RefusedError):  # MTurk takes reasons of at most 1,024 characters
-        step(study, site, lambda campaign: judging.reject(campaign, [only], "x" * 1100))
-    waiting: list[judging.Case] = []
-    step(study, site, lambda campaign: waiting.extend(judging.approve_all(campaign)[1]))
-    assert waiting[0].against[0].startswith("you: rejected it, which the platform refused (xxx")
-    assert site.assignments[only].status == "Submitted"
-
-
-def test_a_rehearsal_is_marked_and_goes_when_live_ratings_come(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    launch(study, site, "sandbox", limit=0)  # costs nothing there
-    (hit,) = site.hits
-    work(study, site, hit, "me")
-    step(study, site, collect, "sandbox")
-    assert CampaignRecords(study).ratings["simulated"].all()
-    assert set(CampaignRecords(study).ratings["source"]) == {"mturk sandbox"}
-    with MTurkSite() as live:
-        launch(study, live)
-        (hit,) = live.hits
-        work(study, live, hit, "somebody")
-        step(study, live, collect)
-        assert set(CampaignRecords(study).all_ratings["source"]) == {"mturk"}
-        with pytest.raises(StudyError, match="has ratings by people, which must not be mixed with those"):
-            step(study, site, collect, "sandbox")
-    modes = [(told.mode, told.states) for told in read_summaries(Evidence(study))]
-    assert modes == [("live", {"submitted": 1}), ("sandbox", {"submitted": 1})]
-
-
-def test_closing_releases_what_nobody_can_earn_any_more(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    launch(study, site)
-    (hit,) = site.hits
-    work(study, site, hit, "only")
-    step(study, site, lambda campaign: campaign.close())
-    step(study, site, collect)
-    step(study, site, judging.approve_all)
-    (told,) = read_summaries(Evidence(study))
-    assert told.spent == UNIT == site.balance - site.available
-    with pytest.raises(WorkerRefusedError):
-        work(study, site, hit, "late")
-    assert launch(study, site).extended == 0  # closed is for good
-
-
-def test_an_offer_that_ended_short_of_workers_is_opened_again(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    launch(study, site)
-    (hit,) = site.hits
-    work(study, site, hit, "one")
-    site.expire(hit)
-    done = launch(study, site)
-    assert (done.posted, done.extended, list(done.open.values()), done.waiting) == (0, 1, [hit], 2)
-    work(study, site, hit, "two")
-    assert site.hits[hit].places == 2
 
 
 def test_answers_that_cannot_be_read_are_named_and_left_to_a_person(variant: Make, site: MTurkSite) -> None:
@@ -369,8 +330,8 @@ def test_a_command_parses_each_batch_once_and_all_work_a_few_times(
     variant: Make, site: MTurkSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many batches there are: a campaign of a thousand would else be read a million times."""
-    study = drawn(variant, sample={"pairs": 12, "batch": 1, "repeats": 0}, crowd={**campaigns.CROWD, "share": 1.0})
-    assert launch(study, site).posted == 12
+    study = drawn(variant, sample={"pairs": 6, "batch": 1, "repeats": 0}, crowd={**campaigns.CROWD, "share": 1.0})
+    assert launch(study, site).posted == 6
     times = Counter[str]()
 
     def count(owner: type, name: str) -> None:
@@ -392,4 +353,4 @@ def test_a_command_parses_each_batch_once_and_all_work_a_few_times(
     for name, what in steps.items():
         times.clear()
         step(study, site, what)
-        assert times["model_validate_json"] <= 12 and times["work"] <= 8, (name, times)
+        assert times["model_validate_json"] <= 6 and times["work"] <= 8, (name, times)

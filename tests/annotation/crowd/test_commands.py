@@ -104,17 +104,22 @@ def test_a_campaign_by_commands_alone(
     _refuse_ids_outside_the_ledger(study)
 
 
-def test_closing_says_what_is_still_owed(variant: Make, crowd: Crowd, site: MTurkSite) -> None:
+def test_what_waits_and_what_is_owed_is_said(variant: Make, crowd: Crowd, site: MTurkSite) -> None:
     study = drawn(variant)
     crowd(study, "launch", *LIVE)
     (hit,) = site.hits
     site.work(hit, "AWORKER1", site.fields(hit, honest(study)), seconds=600)
+    uncollected = crowd(study, "approve", "--live", "--all")[1]
+    assert "0 submissions approved; 1 waits" in uncollected and "have not been collected yet" in uncollected
     crowd(study, "collect")
-    crowd(study, "approve", "--live", "--all")
+    assert "1 submission approved" in crowd(study, "approve", "--live", "--all")[1]
+    assert "0 submissions approved; none waits: 1 approved" in crowd(study, "approve", "--live", "--all")[1]
+    assert "has no sandbox campaign yet, but a live one; add --live" in crowd(study, "close")[2]
     assert "0 bonuses paid" in crowd(study, "bonus", *LIVE)[1]  # a second worker may come
     closed = crowd(study, "close", "--live")[1]
     assert "1 bonus is owed; pay with `plumbline crowd bonus --platform mturk --live" in closed
     assert "1 bonus paid" in crowd(study, "bonus", *LIVE)[1]
+    assert list(site.paid.values()) == [[120, 280]]  # 600 s at $24 an hour are $4.00
     assert "owed" not in crowd(study, "close", "--live")[1]
 
 
@@ -135,21 +140,6 @@ def test_an_excluded_worker_is_paid_only_once_the_cost_is_confirmed(
     assert f", for {dollars(2 * unit)}" in again and summary.rewards == 0
     assert "1 submission approved" in crowd(study, *pays, "--yes")[1]
     assert read_summaries(Evidence(study))[0].rewards > 0
-
-
-def test_what_waits_and_why_nothing_was_approved_is_said(variant: Make, crowd: Crowd, site: MTurkSite) -> None:
-    study = drawn(variant)
-    crowd(study, "launch", *LIVE)
-    (hit,) = site.hits
-    site.work(hit, "AWORKER1", site.fields(hit, honest(study)), seconds=600)
-    close = crowd(study, "close", "--live")[1]
-    assert f"1 submission still waits for your decision: `plumbline collect {study.arguments}`, then" in close
-    uncollected = crowd(study, "approve", "--live", "--all")[1]
-    assert "0 submissions approved; 1 waits" in uncollected and "have not been collected yet" in uncollected
-    crowd(study, "collect")
-    assert "1 submission approved" in crowd(study, "approve", "--live", "--all")[1]
-    assert "0 submissions approved; none waits: 1 approved" in crowd(study, "approve", "--live", "--all")[1]
-    assert "has no sandbox campaign yet, but a live one; add --live" in crowd(study, "close")[2]
 
 
 def _refuse_another_machine(study: Study, crowd: Crowd, site: MTurkSite) -> None:

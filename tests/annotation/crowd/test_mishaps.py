@@ -31,12 +31,6 @@ REWARD, UNIT = 120, 144
 PROLIFIC = {**campaigns.CROWD, "address": "https://argilla.example.org"}
 
 
-def approved(study: Study, site: MTurkSite, *workers: str) -> None:
-    """Launch a batch, whose workers do it well and are approved."""
-    launch(study, site)
-    paid(study, site, **dict.fromkeys(workers, 600.0))
-
-
 def participate(study: Study, site: Site, pid: str) -> tuple[str, tuple[str, str]]:
     """A participant does the open batch well; the submission, and where its answers are."""
     (posted,) = [key for key, one in site.studies.items() if one["status"] == "ACTIVE"]
@@ -90,16 +84,6 @@ def test_want_of_money_at_the_second_try_says_nothing_of_the_first(variant: Make
     assert len(site.hits) == 1 and spent(study) == 2 * UNIT
 
 
-def test_a_closed_batch_short_of_workers_still_gets_its_bonuses(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    approved(study, site, "only")
-    step(study, site, judging.pay_bonuses)
-    assert list(site.paid.values()) == [[REWARD]]  # another worker may come: the batch is not done
-    step(study, site, lambda campaign: campaign.close())
-    step(study, site, judging.pay_bonuses)
-    assert list(site.paid.values()) == [[REWARD, 280]]  # 600 s at $24 an hour are $4.00
-
-
 def test_a_rejected_workers_time_lowers_nobodys_bonus(variant: Make, site: MTurkSite) -> None:
     study = drawn(variant)
     launch(study, site)
@@ -129,49 +113,50 @@ def test_bonuses_wait_for_who_replaces_an_excluded_worker(variant: Make, site: M
     assert list(site.paid.values()) == [[REWARD, 147]] * 3
 
 
-def test_a_limit_below_all_bonuses_pays_none(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    approved(study, site, "one", "two")
-    # $2.80 and 20% are $3.36 for each of two
-    with pytest.raises(LimitError, match=r"2 bonuses costs \$6.72, \$2.88 is already spent"):
-        step(study, site, judging.pay_bonuses, limit=2 * UNIT + 2 * 336 - 1)
-    assert list(site.paid.values()) == [[REWARD]] * 2
-    step(study, site, judging.pay_bonuses, limit=2 * UNIT + 2 * 336)
-    assert list(site.paid.values()) == [[REWARD, 280]] * 2
-
-
 def test_a_bonus_that_an_older_copy_of_the_ledger_does_not_know_is_not_paid_again(
     variant: Make, site: MTurkSite
 ) -> None:
+    """Nor is any paid beyond the limit, and one that is refused keeps no other unpaid."""
     study = drawn(variant)
-    approved(study, site, "one", "two")
-    ledger = study.scratch / LEDGER
-    older = ledger.read_bytes()
-    step(study, site, judging.pay_bonuses)
-    ledger.write_bytes(older)
-    step(study, site, judging.pay_bonuses)
-    assert list(site.paid.values()) == [[REWARD, 280]] * 2
-    assert spent(study) == 2 * UNIT + 2 * 336
+    launch(study, site)
+    paid(study, site, one=600, two=600)
+    all_bonuses = 2 * UNIT + 2 * 336  # $2.80 and 20% are $3.36 for each of two
+    with pytest.raises(LimitError, match=r"2 bonuses costs \$6.72, \$2.88 is already spent"):
+        step(study, site, judging.pay_bonuses, limit=all_bonuses - 1)
+    assert list(site.paid.values()) == [[REWARD]] * 2
+    older = (study.scratch / LEDGER).read_bytes()
+
+    def closed(operation: str, moment: Moment) -> Fault:
+        if operation == "SendBonus" and moment == "before":
+            site.fault = lambda operation, moment: None
+            raise RequestError("InvalidParameterValue", "this worker's account is closed")
+        return None
+
+    site.fault = closed
+    with pytest.raises(RefusedError, match=r"1 of 2 bonuses paid now; .*account is closed"):
+        step(study, site, judging.pay_bonuses, limit=all_bonuses)
+    assert sorted(site.paid.values()) == [[REWARD], [REWARD, 280]] and spent(study) == 2 * UNIT + 336
+    (study.scratch / LEDGER).write_bytes(older)
+    step(study, site, judging.pay_bonuses, limit=all_bonuses)
+    assert list(site.paid.values()) == [[REWARD, 280]] * 2 and spent(study) == all_bonuses
 
 
-def test_what_was_rejected_on_the_platforms_page_is_excluded_and_released(variant: Make, site: MTurkSite) -> None:
-    study, (bad, _) = worked(variant, site, "bad", "good")
-    site.client().reject_assignment(AssignmentId=bad, RequesterFeedback="by hand")
-    step(study, site, collect)
-    step(study, site, collect)
+def test_what_was_decided_on_the_platforms_page_is_excluded_released_and_spent_again(
+    variant: Make, site: MTurkSite
+) -> None:
+    study, (theirs, ours) = worked(variant, site, "bad", "good")
+    site.client().reject_assignment(AssignmentId=theirs, RequesterFeedback="by hand")
+    for _ in range(2):
+        step(study, site, collect)
     excluded = CampaignRecords(study).ratings.groupby("rater_id")["excluded"].first().tolist()
     assert sorted(excluded) == ["", judging.ON_PLATFORM]
     assert spent(study) == UNIT == site.balance - site.available
-
-
-def test_a_rejection_that_is_taken_back_on_the_platforms_page_is_spent_again(variant: Make, site: MTurkSite) -> None:
-    study, (one,) = worked(variant, site, "one")
-    step(study, site, lambda campaign: judging.reject(campaign, [one], "both controls are wrong"))
-    assert spent(study) == UNIT == site.balance - site.available
-    site.client().approve_assignment(AssignmentId=one, OverrideRejection=True)
+    step(study, site, lambda campaign: judging.reject(campaign, [ours], "both controls are wrong"))
+    assert spent(study) == 0 == site.balance - site.available
+    site.client().approve_assignment(AssignmentId=ours, OverrideRejection=True)
     for _ in range(2):
         step(study, site, collect, limit=0)
-        assert spent(study) == 2 * UNIT == site.balance - site.available
+        assert spent(study) == UNIT == site.balance - site.available
 
 
 def test_one_refused_decision_does_not_stop_the_others(variant: Make, site: MTurkSite) -> None:
@@ -186,36 +171,34 @@ def test_one_refused_decision_does_not_stop_the_others(variant: Make, site: MTur
     assert site.assignments[second].status == "Approved"
 
 
-def test_live_ratings_end_a_rehearsal_on_any_platform_and_nothing_else_does(
-    variant: Make, site: MTurkSite, prolific: Site
+def test_a_rehearsal_is_marked_and_goes_when_live_ratings_come_from_any_platform(
+    variant: Make, site: MTurkSite, prolific: Site, tmp_path: Path
 ) -> None:
     study = drawn(variant, crowd=PROLIFIC)
-    launch(study, site, "sandbox")
+    launch(study, site, "sandbox", limit=0)  # costs nothing there
     (hit,) = site.hits
     work(study, site, hit, "me")
     step(study, site, collect, "sandbox")
     launch(study, prolific)
-    step(study, prolific, collect)
-    assert set(CampaignRecords(study).all_ratings["source"]) == {"mturk sandbox"}  # nobody has answered there yet
-    participate(study, prolific, "a" * 24)
-    step(study, prolific, collect)
-    assert set(CampaignRecords(study).all_ratings["source"]) == {"prolific"}
-
-
-def test_a_result_file_of_real_workers_ends_a_rehearsal(variant: Make, site: MTurkSite, tmp_path: Path) -> None:
-    study = drawn(variant)
-    launch(study, site, "sandbox")
-    (hit,) = site.hits
-    work(study, site, hit, "me")
-    step(study, site, collect, "sandbox")
+    step(study, prolific, collect)  # nobody has answered there yet
+    ratings = CampaignRecords(study).ratings
+    assert ratings["simulated"].all() and set(ratings["source"]) == {"mturk sandbox"}
+    other = campaigns.copied(study, tmp_path / "other")
     answers = {f"Answer.{key}": value for key, value in site.fields(hit).items()}
     row = {"HITId": hit, "AssignmentId": "3A1", "WorkerId": "AW1", "AssignmentStatus": "Approved"}
     row |= {"HITTypeId": "3T", "SubmitTime": "Mon Jan 12 14:21:29 PST 2015", "WorkTimeInSeconds": "412"} | answers
     path = tmp_path / "results.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([list(row), list(row.values())])
-    collect_archive(study, campaigns.KEY, path)
-    assert set(CampaignRecords(study).all_ratings["source"]) == {"results.csv"}
+    collect_archive(other, campaigns.KEY, path)
+    assert set(CampaignRecords(other).all_ratings["source"]) == {"results.csv"}
+    participate(study, prolific, "a" * 24)
+    step(study, prolific, collect)
+    assert set(CampaignRecords(study).all_ratings["source"]) == {"prolific"}
+    with pytest.raises(StudyError, match="has ratings by people, which must not be mixed with those"):
+        step(study, site, collect, "sandbox")
+    modes = {(told.mode, *told.states.items()) for told in read_summaries(Evidence(study))}
+    assert modes == {("live", ("submitted", 1)), ("sandbox", ("submitted", 1))}
 
 
 def test_answers_that_come_after_the_submission_are_collected(variant: Make, prolific: Site) -> None:
@@ -244,16 +227,21 @@ def test_a_language_that_prolific_lacks_is_said_before_anything_is_offered(varia
     assert not prolific.studies and read_summaries(Evidence(study)) == []
 
 
-def test_returned_work_is_used_no_more_and_stops_nothing(variant: Make, prolific: Site) -> None:
+def test_returned_work_is_used_no_more_and_a_rejection_after_closing_gives_its_money_back(
+    variant: Make, prolific: Site
+) -> None:
     study = drawn(variant, crowd=PROLIFIC)
     launch(study, prolific)
-    submission, _ = participate(study, prolific, "d" * 24)
-    participate(study, prolific, "e" * 24)
+    returned, stays = [participate(study, prolific, pid * 24)[0] for pid in "de"]
     step(study, prolific, collect)
     assert CampaignRecords(study).ratings["rater_id"].nunique() == 2
-    prolific.leave(submission, "RETURNED")
+    prolific.leave(returned, "RETURNED")
     step(study, prolific, collect)
     assert CampaignRecords(study).ratings["rater_id"].nunique() == 1
+    step(study, prolific, lambda campaign: campaign.close())
+    assert spent(study) == 150
+    step(study, prolific, lambda campaign: judging.reject(campaign, [stays], "both controls are wrong"))
+    assert spent(study) == 0
 
 
 def test_who_left_and_is_approved_on_the_platforms_page_costs_a_further_place(variant: Make, prolific: Site) -> None:
@@ -264,7 +252,7 @@ def test_who_left_and_is_approved_on_the_platforms_page_costs_a_further_place(va
     launch(study, prolific)
     participate(study, prolific, "3" * 24)
     prolific.submissions[left]["status"] = "APPROVED"
-    for _ in range(3):
+    for _ in range(2):
         step(study, prolific, collect)
         step(study, prolific, judging.approve_all)
     (bill,) = read_summaries(Evidence(study))
@@ -285,27 +273,6 @@ def test_a_study_that_pauses_twice_is_started_twice(variant: Make, prolific: Sit
         assert prolific.studies[posted]["status"] == "ACTIVE"
         works.append(participate(study, prolific, f"{number:024x}")[0])
     assert spent(study) == 2 * 150
-
-
-def test_a_rejection_after_closing_gives_its_money_back(variant: Make, prolific: Site) -> None:
-    study = drawn(variant, crowd=PROLIFIC)
-    launch(study, prolific)
-    submission, _ = participate(study, prolific, "c" * 24)
-    step(study, prolific, collect)
-    step(study, prolific, lambda campaign: campaign.close())
-    assert spent(study) == 150
-    step(study, prolific, lambda campaign: judging.reject(campaign, [submission], "both controls are wrong"))
-    assert spent(study) == 0
-
-
-def test_a_lost_ledger_is_not_begun_anew(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    step(study, site, lambda campaign: campaign.launch())
-    rated(study, site, one=600)
-    (study.scratch / LEDGER).unlink()
-    with pytest.raises(DataError, match=r"1 live mturk batch has ratings, but no offer in this ledger .*; restore"):
-        launch(study, site)
-    assert len(site.hits) == 1
 
 
 @pytest.mark.parametrize("pilot", [4, 0])
@@ -341,21 +308,3 @@ def test_a_crash_while_the_ledger_is_made_leaves_no_campaign(variant: Make) -> N
     assert ledgers(path) == []
     with Ledger(path, study.name, "mturk", "sandbox"):
         assert ledgers(path) == []
-
-
-def test_a_refused_bonus_does_not_keep_the_others_unpaid(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    approved(study, site, "one", "two")
-    refused = []
-
-    def closed(operation: str, moment: Moment) -> Fault:
-        if operation == "SendBonus" and moment == "before" and not refused:
-            refused.append(operation)
-            raise RequestError("InvalidParameterValue", "this worker's account is closed")
-        return None
-
-    site.fault = closed
-    with pytest.raises(RefusedError, match=r"1 of 2 bonuses paid now; .*account is closed"):
-        step(study, site, judging.pay_bonuses)
-    assert sorted(site.paid.values()) == [[REWARD], [REWARD, 280]]
-    assert spent(study) == 2 * UNIT + 336
