@@ -37,6 +37,7 @@ from tests.annotation.imports.importing import (
 from tests.concluded import concluded
 
 STUDY = ("--study", "studies/mine.yaml")
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 @pytest.fixture
