@@ -215,14 +215,14 @@ def made_up(seed: int) -> tuple[list[Pair], pd.DataFrame, QualityLimits]:
 def test_signs_are_those_of_a_plain_slow_computation() -> None:
     """All raters at once, by sums less one's own, against one rater and one answer after another."""
     found = list[Sign]()
-    for seed in range(60):
+    for seed in range(20):
         pairs, ratings, rules = made_up(seed)
         plain = plain_signs(ratings.to_dict("records"), pairs, rules, expected)
         told = find_signs(ratings, pd.DataFrame([one.model_dump() for one in pairs]), rules, expected)
         assert [_rounded(sign) for sign in told] == [_rounded(sign) for sign in plain], seed
         found += told
     rules_met = {"controls", "repeats", "same answer", "too fast", "apart from the others"}
-    assert {sign.rule for sign in found} == rules_met and len(found) > 300
+    assert {sign.rule for sign in found} == rules_met and len(found) > 100
 
 
 def _rounded(sign: Sign) -> Sign:

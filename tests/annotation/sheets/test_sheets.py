@@ -23,7 +23,7 @@ from annotation.questions.question import Question
 from annotation.questions.ranking import RankingQuestion
 from annotation.questions.rating import RatingQuestion, SliderQuestion
 from annotation.report.material import CampaignMaterial
-from annotation.report.sheets.facts import NOBODY, answered, answers_of
+from annotation.report.sheets.facts import NOBODY, answered, answers_of, self_agreement, without_repeats
 from annotation.report.sheets.writing import HedsAnswers, form, heds_answers, heds_json, write_sheets
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.tables import SIMULATED
@@ -235,27 +235,28 @@ def test_intra_annotator_agreement_is_that_of_repeats_that_came_late_enough(demo
         frame = ratings(rows, quality, [4] * len(rows), raters=1)
         return frame.assign(submitted_at=[START + timedelta(minutes=times[one]) for one in frame["pair_id"]])
 
-    def found(again: list[int], **changed: object) -> dict[str, Any]:
+    def found(again: list[int], **changed: object) -> str:
         parts = {"controls": repeats, "control_ratings": read(repeats, again)} | changed
-        return heds_of(material(demo, pairs, read(pairs, [3, 3, 3, 3, 5, 3, 3]), **parts))["4.3.12.2"]
+        campaign = material(demo, pairs, read(pairs, [3, 3, 3, 3, 5, 3, 3]), **parts)
+        return self_agreement(campaign, "quality") or without_repeats(campaign, "quality")
 
-    assert found([1, 5])["quality"].text.startswith("share of equal answers 1.00")
-    assert found([3, 1])["quality"].text.startswith("share of equal answers 0.00")
-    assert found([1, 5])["quality"].text.endswith("of 1 repeated answer")
+    same = found([1, 5])
+    assert same.startswith("share of equal answers 1.00") and same.endswith("of 1 repeated answer")
+    assert found([3, 1]).startswith("share of equal answers 0.00")
     together = read(pairs, [3] * 7).assign(submitted_at=START)
     late = found([3, 3], ratings=together, control_ratings=read(repeats, [3, 3]).assign(submitted_at=START))
-    assert "IntraAA not assessed: 2 repeated answers, but less than a third" in late["quality"].text
+    assert late.startswith("2 repeated answers, but less than a third")
     turns = dict.fromkeys([pairs[0].pair_id, pairs[4].pair_id], 0) | dict.fromkeys(["again-0", "again-4"], 2)
     bulks = [
         frame.assign(submitted_at=[START + timedelta(minutes=turns.get(one, 1)) for one in frame["pair_id"]])
         for frame in (together, read(repeats, [3, 1]))
     ]
     in_bulks = found([3, 1], ratings=bulks[0], control_ratings=bulks[1])
-    assert in_bulks["quality"].text.endswith("of 2 repeated answers")
+    assert in_bulks.endswith("of 2 repeated answers")
     batch = {"ratings": together.assign(batch="b"), "control_ratings": read(repeats, [3, 1]).assign(batch="b")}
-    assert found([3, 1], **batch)["quality"].text.endswith("of 2 repeated answers")
-    assert "nobody answered a pair twice" in found([3, 3], control_ratings=together.iloc[:0])["quality"].text
-    assert "the queues are too short" in found([3, 3], controls=[])["quality"].text
+    assert found([3, 1], **batch).endswith("of 2 repeated answers")
+    assert found([3, 3], control_ratings=together.iloc[:0]) == "nobody answered a pair twice"
+    assert found([3, 3], controls=[]).startswith("the queues are too short")
 
 
 def test_ratings_of_files_leave_open_how_they_were_collected(demo: Study) -> None:
@@ -329,10 +330,8 @@ def test_a_criterion_of_another_rubric_is_neither_named_nor_classified_for_its_a
     ]
 
 
-@pytest.mark.parametrize(
-    "attack", ["<script>alert(1)</script> 50% of $x_1$ & more", "{{ 7 * 7 }} {% raw %}", "`a` [b](c)"]
-)
-def test_what_a_study_says_is_text_in_every_sheet(rated: Callable[..., Study], attack: str) -> None:
+def test_what_a_study_says_is_text_in_every_sheet(rated: Callable[..., Study]) -> None:
+    attack = "<script>alert(1)</script> 50% of $x_1$ & more {{ 7 * 7 }} {% raw %} `a` [b](c)"
     study = rated(description=attack, ethics={"committee": attack})
     write_sheets(study)
     assert stored(study)["heds-ethics-review_body"]["data"][""] == attack
