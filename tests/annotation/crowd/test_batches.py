@@ -56,8 +56,8 @@ def test_each_batch_has_a_positive_and_a_negative_and_repeats_come_after_their_p
                 assert controls[key].repeats in batch.pair_ids[:place]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 24])
-@pytest.mark.parametrize("repeats", [1, 2, 30])
+@pytest.mark.parametrize("size", [1, 3, 4, 7, 24])
+@pytest.mark.parametrize("repeats", [1, 30])
 @pytest.mark.parametrize("blocks", [[], [8, 16, 24]])
 def test_a_third_of_a_batch_and_of_a_block_lies_between_a_pair_and_its_repeat_or_there_is_none(
     variant: Make, size: int, repeats: int, blocks: list[int]

@@ -12,7 +12,7 @@ import pytest
 
 from annotation.campaign.offering import Mode
 from annotation.crowd.mturk.adapter import ENDPOINTS, MTurk
-from annotation.crowd.platform import NoMoneyError, RefusedError, Submission, UncertainError
+from annotation.crowd.platform import NoMoneyError, RefusedError, UncertainError
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study import Study
 from tests.annotation.crowd.made_offers import TEXTS, make_offer
@@ -41,11 +41,6 @@ def once(operation: str, moment: Moment, fault: Fault) -> Callable[[str, Moment]
     """This fault at the first such call, no other."""
     left = [fault]
     return lambda op, when: left.pop() if left and (op, when) == (operation, moment) else None
-
-
-def only(platform: MTurk, hit: str) -> Submission:
-    (found,) = platform.submissions(hit)
-    return found
 
 
 def test_a_batch_goes_out_and_comes_back(study: Study, site: MTurkSite) -> None:
@@ -284,46 +279,34 @@ def test_an_extension_that_was_lost_is_not_made_twice(study: Study, site: MTurkS
 # Answers that are not as they should be
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"study": "other"}, "answers are for study 'other', not for 'turks'"),
-        ({"batch": "other"}, "answers are for batch 'other', not for 'batch2'"),
-        ({"p0.quality": ""}, "pair p0 has no answer to 'quality'"),
-        ({"p0.quality": "6"}, "the answer 6 is not on the scale 1 to 5"),
-        ({"p0.quality": "4.0"}, "'4.0' is not on the scale"),
-        ({"p9.quality": "4"}, "answers 'p9.quality', which was not asked"),
-        ({"p0.mood": "4"}, "answers 'p0.mood', which was not asked"),
-        ({"p0.comment": "x" * 1_000_000}, "at most 1,000,000 are read"),
-    ],
-)
-def test_answers_that_cannot_be_read(study: Study, site: MTurkSite, change: dict[str, str], complaint: str) -> None:
-    platform, offer = mturk(study, site), make_offer()
-    hit = platform.post(offer, "t")
-    site.work(hit, "W1", site.fields(hit) | change)
-    with pytest.raises(DataError) as caught:
-        platform.answers(only(platform, hit), offer)
-    assert complaint in str(caught.value)
-    assert "\n" not in str(caught.value)
+UNREADABLE = [
+    ({"study": "other"}, "answers are for study 'other', not for 'turks'"),
+    ({"batch": "other"}, "answers are for batch 'other', not for 'batch2'"),
+    ({"p0.quality": ""}, "pair p0 has no answer to 'quality'"),
+    ({"p0.quality": "6"}, "the answer 6 is not on the scale 1 to 5"),
+    ({"p0.quality": "4.0"}, "'4.0' is not on the scale"),
+    ({"p9.quality": "4"}, "answers 'p9.quality', which was not asked"),
+    ({"p0.mood": "4"}, "answers 'p0.mood', which was not asked"),
+    ({"p0.comment": "x" * 1_000_000}, "at most 1,000,000 are read"),
+]
+ANSWER = "<Answer><QuestionIdentifier>q</QuestionIdentifier><FreeText>1</FreeText></Answer>"
+NO_DOCUMENTS = [("<a><b></a>", "not well-formed XML"), (f"<a>{ANSWER * 2}</a>", "twice"), ("", "has no answers")]
 
 
-@pytest.mark.parametrize(
-    ("xml", "complaint"),
-    [
-        ("<a><b></a>", "not well-formed XML"),
-        (
-            "<a>" + "<Answer><QuestionIdentifier>q</QuestionIdentifier><FreeText>1</FreeText></Answer>" * 2 + "</a>",
-            "twice",
-        ),
-        ("", "has no answers"),
-    ],
-)
-def test_documents_that_cannot_be_read(study: Study, site: MTurkSite, xml: str, complaint: str) -> None:
-    platform, offer = mturk(study, site), make_offer()
+def test_answers_and_documents_that_cannot_be_read(study: Study, site: MTurkSite) -> None:
+    platform, offer = mturk(study, site), make_offer(places=len(UNREADABLE) + len(NO_DOCUMENTS))
     hit = platform.post(offer, "t")
-    site.assignments[site.work(hit, "W1")].answer = xml
-    with pytest.raises(DataError, match=complaint):
-        platform.answers(only(platform, hit), offer)
+    wrong = {}
+    for change, complaint in UNREADABLE:
+        wrong[site.work(hit, complaint, site.fields(hit) | change)] = complaint
+    for xml, complaint in NO_DOCUMENTS:
+        wrong[work := site.work(hit, complaint)] = complaint
+        site.assignments[work].answer = xml
+    for submission in platform.submissions(hit):
+        with pytest.raises(DataError) as caught:
+            platform.answers(submission, offer)
+        assert wrong.pop(submission.submission_id) in str(caught.value) and "\n" not in str(caught.value)
+    assert not wrong
 
 
 def test_what_workers_write_stays_text(study: Study, site: MTurkSite) -> None:
@@ -339,7 +322,8 @@ def test_what_workers_write_stays_text(study: Study, site: MTurkSite) -> None:
         "p1.discarded": "yes",
     }
     site.work(hit, "W1", site.fields(hit) | change)
-    first, second = platform.answers(only(platform, hit), offer)
+    (submission,) = platform.submissions(hit)
+    first, second = platform.answers(submission, offer)
     assert first.comment == '=HYPERLINK("http://x") <script>&amp;</script>\u202e'
     assert first.status == "submitted"
     assert (second.comment, second.status, dict(second.values)) == (
@@ -364,22 +348,19 @@ def test_no_keys(study: Study, site: MTurkSite, monkeypatch: pytest.MonkeyPatch,
         mturk(study, site)
 
 
-@pytest.mark.parametrize(
-    ("code", "message", "complaint"),
-    [
+def test_a_service_that_refuses_all(study: Study, site: MTurkSite) -> None:
+    platform = mturk(study, site)
+    for code, message, complaint in (
         ("UnrecognizedClientException", "The security token is invalid", "set AWS_ACCESS_KEY_ID"),
         ("AccessDeniedException", "not authorized to perform: mturk:GetAccountBalance", "linked to the requester"),
         ("UnknownOperationException", "", "closed on 30 September 2026"),
         ("ThrottlingException", "Rate exceeded", "run the command again"),
-    ],
-)
-def test_a_service_that_refuses_all(study: Study, site: MTurkSite, code: str, message: str, complaint: str) -> None:
-    site.shut = (code, message)
-    with pytest.raises(ServiceError, match=complaint) as caught:
-        mturk(study, site).balance()
-    assert not isinstance(caught.value, RefusedError)
-    assert "very-secret" not in str(caught.value)
-    assert "AKIATEST" not in str(caught.value)
+    ):
+        site.shut = (code, message)
+        with pytest.raises(ServiceError, match=complaint) as caught:
+            platform.balance()
+        assert not isinstance(caught.value, RefusedError)
+        assert "very-secret" not in str(caught.value) and "AKIATEST" not in str(caught.value)
 
 
 def test_nobody_answers(study: Study) -> None:
