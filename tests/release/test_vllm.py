@@ -47,7 +47,7 @@ TRANSFORMATIONS = ("paraphrasing", "summarised_expansion")  # one call, two call
 TOO_LONG = "far too long " * 1000
 WORDS = ("card", "letter", "bus", "river", "green", "paid", "asked", "opens", "never", "in the town", "before noon")
 CHOSEN = random.Random(7)
-TEXTS = (TOO_LONG.strip(), *(" ".join(CHOSEN.choices(WORDS, k=n % 9 + 2)) + f" {n}" for n in range(120)))
+TEXTS = (TOO_LONG.strip(), *(" ".join(CHOSEN.choices(WORDS, k=n % 9 + 2)) + f" {n}" for n in range(70)))
 JUDGED = tuple(f"the {word} is {place}" for word, place in zip(WORDS[:4], WORDS[4:8], strict=True))
 JOBS = len(TEXTS) * len(TRANSFORMATIONS)
 
@@ -164,7 +164,7 @@ def runs(engines: Engines, place: Path) -> Runs:
     assert {"VLLM::EngineCor", "VLLM::Worker"} <= set(watched)
     os.kill(broken.pid, signal.SIGKILL)
     ended = engines.wait(broken)
-    still_there = [name for name, file in watched.items() if not select.select([file], [], [], 20)[0]]
+    still_there = [name for name, file in watched.items() if not select.select([file], [], [], 120)[0]]
     return Runs(engines.wait(whole), ended, still_there, engines.wait(refused))
 
 
