@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+import pandas as pd
+
 from annotation.campaign.counting import excluded_raters
 from annotation.campaign.offering import (
     ARGILLA,
@@ -22,6 +24,7 @@ from annotation.campaign.offering import (
     offered,
     present_campaigns,
 )
+from annotation.campaign.records import pair_records
 from annotation.crowd import pay
 from annotation.crowd.campaign import most_open, next_batches, pairs_of
 from annotation.crowd.judging import cases, on_rules, owed
@@ -31,6 +34,7 @@ from annotation.crowd.platform import Decision, Offer, Submission, crowd_of, fir
 from annotation.crowd.tally import Tally, counted, fees_text, of_offers
 from annotation.verdicts.evidence import Evidence
 from plumbline.cli import columns
+from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.crowd import EXTRA_PAY, CrowdSpec, PlatformName
 from plumbline.study.subject import ItemNames
@@ -345,10 +349,13 @@ def whole_tally(records: Evidence) -> Tally:
     study, path = records.study, records.study.scratch / LEDGER
     blocks = records.block_numbers if study.raters.blocks else {}
     gone = {*records.withdrawn, *records.spared}
-    staying = [pair for pair in records.shown if pair.pair_id not in gone]
     in_queues = any(offering.to == ARGILLA for offering in records.offerings)
     to_crowd = study.crowd is not None and not in_queues
     begun = next((campaign for campaign in ledgers(path) if campaign.counts), None)
+    if begun is None and not to_crowd and not blocks:
+        pairs = records.collected.pairs
+        return counted(study, records.rubric, _alike(pairs[~pairs["pair_id"].isin(list(gone))]), to_crowd=False)
+    staying = [pair for pair in records.shown if pair.pair_id not in gone]
     if begun is not None:
         with Ledger(path, study.name, *begun) as ledger:
             offered = ledger.offered_anywhere()
@@ -360,6 +367,14 @@ def whole_tally(records: Evidence) -> Tally:
             later = [pair for pair in staying if pair.pair_id in unopened]
             return tally + counted(study, records.rubric, later, to_crowd=True, blocks=blocks)
     return counted(study, records.rubric, staying, to_crowd=to_crowd, blocks=blocks)
+
+
+def _alike(pairs: pd.DataFrame) -> list[Pair]:
+    """Return pairs for counts of queues, with one record for all those of a kind: a record each takes a second."""
+    kinds = ["queue", "pool", "language", "output_language", "transformation", "control"]
+    numbers = pairs.groupby(kinds, observed=True, sort=False).ngroup()
+    records = pair_records(pairs[~numbers.duplicated()])
+    return [records[number] for number in numbers]
 
 
 def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
