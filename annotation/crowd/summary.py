@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-import pandas as pd
-
 from annotation.campaign.counting import excluded_raters
 from annotation.campaign.offering import (
     ARGILLA,
@@ -348,14 +346,10 @@ def whole_tally(records: Evidence) -> Tally:
     """
     study, path = records.study, records.study.scratch / LEDGER
     blocks = records.block_numbers if study.raters.blocks else {}
-    gone = {*records.withdrawn, *records.spared}
     in_queues = any(offering.to == ARGILLA for offering in records.offerings)
     to_crowd = study.crowd is not None and not in_queues
     begun = next((campaign for campaign in ledgers(path) if campaign.counts), None)
-    if begun is None and not to_crowd and not blocks:
-        pairs = records.collected.pairs
-        return counted(study, records.rubric, _alike(pairs[~pairs["pair_id"].isin(list(gone))]), to_crowd=False)
-    staying = [pair for pair in records.shown if pair.pair_id not in gone]
+    staying = _staying(records, alike=not (begun or to_crowd or blocks))
     if begun is not None:
         with Ledger(path, study.name, *begun) as ledger:
             offered = ledger.offered_anywhere()
@@ -369,12 +363,16 @@ def whole_tally(records: Evidence) -> Tally:
     return counted(study, records.rubric, staying, to_crowd=to_crowd, blocks=blocks)
 
 
-def _alike(pairs: pd.DataFrame) -> list[Pair]:
-    """Return pairs for counts of queues, with one record for all those of a kind: a record each takes a second."""
+def _staying(records: Evidence, *, alike: bool) -> list[Pair]:
+    """Return what raters are still shown; `alike` pairs have one record for all of a kind, as counts of queues need."""
+    gone = {*records.withdrawn, *records.spared}
+    if not alike:
+        return [pair for pair in records.shown if pair.pair_id not in gone]
+    pairs = records.collected.pairs[~records.collected.pairs["pair_id"].isin(list(gone))]
     kinds = ["queue", "pool", "language", "output_language", "transformation", "control"]
     numbers = pairs.groupby(kinds, observed=True, sort=False).ngroup()
-    records = pair_records(pairs[~numbers.duplicated()])
-    return [records[number] for number in numbers]
+    of_kinds = pair_records(pairs[~numbers.duplicated()])
+    return [of_kinds[number] for number in numbers]
 
 
 def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
