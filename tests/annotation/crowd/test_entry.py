@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from annotation import server
 from annotation.argilla.client import Argilla
@@ -30,7 +30,7 @@ from plumbline.study import Study
 from tests.annotation.campaigns import ALONE, answer, pending, small
 from tests.annotation.crowd.offers import batch_offer
 from tests.axe import grave
-from tests.conftest import make_variant
+from tests.conftest import browsing, make_variant
 
 KEY = bytes(range(32))
 CONSENT = 'I am <script>alert("18")</script> or older.'
@@ -75,6 +75,12 @@ def study(argilla: Argilla, tmp_path_factory: pytest.TempPathFactory) -> Study:
     return small(
         make_variant(tmp_path_factory.mktemp("entry")), "entry", crowd=crowd(argilla.url), sample={"pairs": 8, **ALONE}
     )
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browsing() as shared:
+        yield shared
 
 
 @pytest.fixture
@@ -169,7 +175,7 @@ def test_a_participant_consents_answers_and_gets_the_code_when_all_is_rated(
     assert found[0].values == {"quality": 4, "fluency": 5}
 
 
-def test_no_id_of_prolific_is_kept_and_the_files_are_private(
+def test_no_id_of_prolific_is_kept_consent_is_dated_and_the_files_are_private(
     argilla: Argilla, home: server.Home, study: Study, pid: str, visitor: Visitor
 ) -> None:
     visitor.begin()
@@ -182,6 +188,10 @@ def test_no_id_of_prolific_is_kept_and_the_files_are_private(
     for file in (home.path / "crowd").iterdir():
         assert file.stat().st_mode & 0o077 == 0, file
     assert (home.path / "crowd").stat().st_mode & 0o077 == 0
+    with sqlite3.connect(home.path / "crowd" / "entries.db") as database:
+        (row,) = database.execute("SELECT worker, consented_at FROM entries WHERE room = ?", (visitor.room.room_id,))
+    assert row[0] == worker_pseudonym(KEY, study.name, "prolific", pid)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\+00:00", row[1])
 
 
 def test_a_ticket_works_once_and_only_in_its_room(argilla: Argilla, study: Study, pid: str, visitor: Visitor) -> None:
@@ -258,20 +268,17 @@ def test_the_code_is_shown_to_nobody_else(argilla: Argilla, room: Room, visitor:
     assert visitor.done().status_code == 400
 
 
-def test_a_room_does_not_fill_without_end(argilla: Argilla, home: server.Home, study: Study, visitor: Visitor) -> None:
-    file = rooms_file(home)
-    whole = json.loads(file.read_text(encoding="utf-8"))
-    whole["rooms"][visitor.room.room_id]["most"] = 0
-    file.write_text(json.dumps(whole), encoding="utf-8")
-    assert visitor.begin().status_code == 503
-    assert user_of(argilla, study, visitor.pid, visitor.room) is None
-
-
 def changed_room(home: server.Home, room: Room, **changes: object) -> None:
     file = rooms_file(home)
     whole = json.loads(file.read_text(encoding="utf-8"))
     whole["rooms"][room.room_id].update(changes)
     file.write_text(json.dumps(whole), encoding="utf-8")
+
+
+def test_a_room_does_not_fill_without_end(argilla: Argilla, home: server.Home, study: Study, visitor: Visitor) -> None:
+    changed_room(home, visitor.room, most=0)
+    assert visitor.begin().status_code == 503
+    assert user_of(argilla, study, visitor.pid, visitor.room) is None
 
 
 def test_made_up_ids_take_no_place_from_who_prolific_knows(
@@ -363,14 +370,6 @@ def test_a_damaged_file_of_rooms_closes_the_entrance_and_not_the_server(
         file.write_text(whole, encoding="utf-8")
     assert visitor.enter().status_code == 200
     assert argilla.users()
-
-
-def test_consent_is_dated(home: server.Home, study: Study, pid: str, visitor: Visitor) -> None:
-    visitor.begin()
-    with sqlite3.connect(home.path / "crowd" / "entries.db") as database:
-        (row,) = database.execute("SELECT worker, consented_at FROM entries WHERE room = ?", (visitor.room.room_id,))
-    assert row[0] == worker_pseudonym(KEY, study.name, "prolific", pid)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\+00:00", row[1])
 
 
 @pytest.mark.browser
