@@ -121,7 +121,7 @@ def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
     counting = counting_ratings(CampaignRecords(study).all_ratings, study.raters.per_pair)
     by_name = {
         verdict.transformation: verdict
-        for verdict in annotation_verdicts(CampaignRecords(study).pairs, counting, design, 1)
+        for verdict in annotation_verdicts(CampaignRecords(study).collected.sample, counting, design, 1)
     }
     return [
         verdict(
