@@ -171,6 +171,8 @@ def test_include_rejected_marks_them_and_a_new_verdict_takes_their_scores_over(s
     assert (row["status"], row["reason"]) == ("included_rejected", f"rejected: {REJECTED}")
     assert not math.isnan(row["score"])
     assert scores.loc[("sts", "translation"), "status"] == "evaluated"
+    evaluate(study, models=["one"], load=loader)
+    assert status(study)["sts", "paraphrasing"] == "left_out"  # without the option
 
     write_verdicts(study)
     again = Loader()

@@ -60,7 +60,7 @@ def test_raters_who_read_nothing_decide_nothing(clicked: Study) -> None:
     )
 
 
-def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_otherwise(brief: Study) -> None:
+def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more_or_otherwise(brief: Study) -> None:
     careless(brief, "abcd")
     found = accept(brief).verdicts
     assert {one.decision for one in found} == {"undecided"}
@@ -86,6 +86,12 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_otherwise(brief
     one_answer = (ratings["rater_id"] == "a") & (ratings["pair_id"] == ratings["pair_id"].iloc[0])
     changed = ratings["value"].where(~one_answer, 6 - ratings["value"] + (ratings["value"] == 3))
     write_ratings(CampaignRecords(brief), ratings.assign(value=changed))
+    assert {one.decision for one in accept(brief).verdicts} == {"undecided"}
+    # Nor has anybody looked at what comes in afterwards.
+    earlier = ratings[ratings["pair_id"] != ratings["pair_id"].iloc[0]].reset_index(drop=True)
+    write_ratings(CampaignRecords(brief), earlier)
+    decide(brief, "a", "b", "c", "d", exclude=False, reason="watched them work")
+    write_ratings(CampaignRecords(brief), ratings)
     assert {one.decision for one in accept(brief).verdicts} == {"undecided"}
 
 
