@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from annotation.imports.files import read_json
 from annotation.imports.tables import read_csv
 from annotation.imports.times import as_seconds, as_times
 from annotation.questions.wordings import packaged
@@ -354,7 +355,8 @@ def test_encodings_of_other_places(tmp_path: Path, encoding: str, texts: list[st
     records = [{"text": f"{texts[0]} {n}", "rater": "di", "rating": 1 + n} for n in range(4)]
     written = "\n".join(json.dumps(record, ensure_ascii=False) for record in records)
     path.write_bytes(written.encode(encoding))
-    assert path.read_text(encoding=encoding_of(path)[0]) == written
+    (table,) = read_json(path)
+    assert set(table.cells["text"]) == {record["text"] for record in records}
 
 
 def test_text_that_is_cut_off_within_a_letter_is_refused(place: Workplace) -> None:
