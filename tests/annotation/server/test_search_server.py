@@ -169,18 +169,3 @@ def test_sorts_by_responses_are_ones_own_or_the_mean_of_all(site: Site) -> None:
         (ada, True, "desc", [0, 1, 2]), (grace, True, "desc", [1, 0, 2]), (grace, True, "asc", [0, 1, 2]),
     ):  # fmt: skip
         assert who.found(campaign, sort=[{**stars, "order": order}], mine=mine) == ids(*expected)
-
-
-def test_progress_of_all_and_of_each(site: Site) -> None:
-    campaign = create(site, "progress", texts("a", "b", "c"))
-    ada, grace, _ = site.raters
-    answer(ada, campaign, "r0", stars=1)
-    answer(grace, campaign, "r0", stars=1)
-    answer(ada, campaign, "r1", stars=1, status="draft")
-    progress = site.owner("GET", f"datasets/{campaign.dataset}/progress")
-    assert [progress[key] for key in ("total", "completed", "pending")] == [3, 1, 2]
-    metrics = ada("GET", f"me/datasets/{campaign.dataset}/metrics")["responses"]
-    assert metrics == {"total": 3, "submitted": 1, "discarded": 0, "draft": 1, "pending": 1}
-    third = site.raters[2]  # r0 is complete, and in nobody's queue
-    assert third("GET", f"datasets/{campaign.dataset}/progress")["pending"] == 2
-    assert third("GET", f"me/datasets/{campaign.dataset}/metrics")["responses"]["pending"] == 3
