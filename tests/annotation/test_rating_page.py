@@ -332,10 +332,8 @@ def test_candidates_stand_in_an_order_of_each_rater_and_answers_name_them(
         page.get_by_role("button", name="Begin").click()
         for number in (1, 2):
             expect(page.locator("#turn")).to_have_text(re.compile(f" {number + 2} of 4$"))
-            source, texts = (
-                page.locator("#item p.text").inner_text(),
-                page.locator("#item ol.list > li").all_inner_texts(),
-            )
+            source = page.locator("#item p.text").inner_text()
+            texts = page.locator("#item ol.list > li").all_inner_texts()
             assert page.locator("#item .point").all_inner_texts()[1].split()[-1] == "2"
             chosen[person.username, source] = texts[1]
             rate(page, 2)

@@ -146,10 +146,10 @@ def test_cut_off_between_look_and_next_block_the_next_round_finishes_it(
         with pytest.raises(KeyboardInterrupt):
             opener(home, argilla, []).look()
     assert len(on_server(study, argilla)) == block + 3
-    taken = CampaignRecords(study).block_looks
+    taken = CampaignRecords(study).block_looks  # kept before anything was opened
     assert {(look.group, look.look, look.decision) for look in taken} == {
         ((name, "en"), 1, "undecided") for name in TWO
-    }  # kept before anything was opened
+    }
     opener(home, argilla, []).look()
     shown = on_server(study, argilla)
     assert len(shown) == len(set(shown)) == 2 * block

@@ -131,9 +131,6 @@ def test_groups_stay_whole_and_equal_ones_apart_each_user_with_orders_of_their_o
         for n in range(3):
             once, again = pages.index(UUID(int=10 + n).hex), pages.index(UUID(int=10 + n + 9).hex)
             assert abs(once - again) - 1 >= 4
-        firsts |= {
-            (page, place[0] < place[1])
-            for page, place in zip(pages, zip(order[::2], order[1::2], strict=True), strict=True)
-        }
+        firsts |= {(page, one < other) for page, one, other in zip(pages, order[::2], order[1::2], strict=True)}
         orders.add(tuple(pages))
     assert len(firsts) == 24 and len(orders) == 20
