@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from html import unescape
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -31,23 +30,15 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 ORDERED = [{"value": "form", "rank": 2}, {"value": "sense", "rank": 2}, {"value": "tone", "rank": 1}]
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_all_kinds_from_publishing_to_pages(
+    argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     ask(monkeypatch, tmp_path, rubric(NATURAL, FAULTS, EFFORT, BETTER, ORDER))
-
-
-def made(variant: Make, name: str, **changes: Any) -> Any:
-    parts = {"rubric": "kinds", "acceptance": {"min_pairs": 3, "rules": RULES}, "sample": {"pairs": 4}}
-    return small(variant, name, **(parts | changes))
-
-
-@pytest.mark.usefixtures("asked")
-def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make) -> None:
-    study = made(variant, "kinds")
+    acceptance = {"min_pairs": 3, "rules": RULES}
+    study = small(variant, "kinds", rubric="kinds", acceptance=acceptance, sample={"pairs": 4})
     publish(study, argilla)
-    foreign = next(
-        listed.id for queue, listed in published(CampaignRecords(study), argilla).items() if queue.pool == "translation"
-    )
+    datasets = published(CampaignRecords(study), argilla).items()
+    foreign = next(listed.id for queue, listed in datasets if queue.pool == "translation")
     questions = argilla.request("GET", f"/datasets/{foreign}/questions")["items"]
     assert [(one["name"], one["required"]) for one in questions] == [
         ("quality", True), ("fluency", True), ("naturalness", True), ("effort", False), ("better", False),

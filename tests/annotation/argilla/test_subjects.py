@@ -51,10 +51,7 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
 
     publish(study, argilla)
     datasets = {queue: listed.id for queue, listed in published(CampaignRecords(study), argilla).items()}
-    assert sorted(queue.dataset(study.name) for queue in datasets) == [
-        "subject-texts-texts-DE",
-        "subject-texts-texts-EN",
-    ]
+    assert {queue.dataset(study.name) for queue in datasets} == {"subject-texts-texts-DE", "subject-texts-texts-EN"}
     english = next(one for queue, one in datasets.items() if queue.language == "en")
     fields = argilla.request("GET", f"/datasets/{english}/fields")["items"]
     assert [(one["name"], one["title"], one["settings"]["type"]) for one in fields] == [
@@ -153,11 +150,8 @@ def test_a_room_of_participants_shows_the_fields_and_no_right_answer(
     pairs = [*draw_sample(study), *CampaignRecords(study).controls]
     fix_rules(CampaignRecords(study))
     known = {pair.pair_id: pair for pair in pairs}
-    batch = next(
-        one
-        for one in make_batches(study, CampaignRecords(study).pairs, CampaignRecords(study).controls)
-        if any(known[pair_id].control == "known" for pair_id in one.pair_ids)
-    )
+    batches = make_batches(study, CampaignRecords(study).pairs, CampaignRecords(study).controls)
+    batch = next(one for one in batches if any(known[pair_id].control == "known" for pair_id in one.pair_ids))
     offer = Offer(batch, tuple(known[one] for one in batch.pair_ids), 2, 100)
     room = ArgillaRooms(study, "live", b"a key of the tests", argilla).open(offer)
     name = f"subject-room-crowd-{room.room_id}"

@@ -64,18 +64,16 @@ def test_known_pairs_are_answered_by_everybody_and_count_nowhere(argilla: Argill
     simulate(study, argilla)
     collect(study, argilla)
     trained = by_trained(read_trained(CampaignRecords(study))).set_index("rater_id")
-    called = account_pseudonym(
-        "learn", next(u.id for u in argilla.users() if u.username == "learn-ada"), simulated=False
-    )
+    (account,) = [user.id for user in argilla.users() if user.username == "learn-ada"]
+    called = account_pseudonym("learn", account, simulated=False)
     assert trained.loc[called].to_dict() == {"simulated": False, "items": 2, "answered": 1, "judged": 2, "right": 1}
     simulated = trained[trained["simulated"]]
     assert len(simulated) == 3 and simulated["answered"].eq(2).all() and simulated["judged"].eq(4).all()
 
     known = {one.pair.pair_id for one in items}
     accept(study)
-    assert not known & set(CampaignRecords(study).all_ratings["pair_id"]) and not known & set(
-        concluded(study).means["pair_id"]
-    )
+    for numbers in (CampaignRecords(study).all_ratings, concluded(study).means):
+        assert not known & set(numbers["pair_id"])
     assert [one.n_ratings for one in concluded(study).verdicts] == [len(CampaignRecords(study).pairs) * 3 * 2]
     status = read_status(Evidence(study), datetime.now(UTC))
     assert "1/2, 1 of 2 right" in status_text(status, more=True)
