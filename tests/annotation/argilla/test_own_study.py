@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import yaml
 from streamlit.testing.v1 import AppTest
@@ -25,20 +24,12 @@ from tests.streamlit_app.conftest import APP, VIEWS, go_to
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
-TYPOS = {
-    "name": "typing_errors",
-    "axis": "noise",
-    "function": "generation.examples:typos",
-    "raters": {"asked": {"en": "The program swapped neighbouring letters."}},
-}
+TYPOS = {"name": "typing_errors", "axis": "noise", "function": "generation.examples:typos",
+         "raters": {"asked": {"en": "The program swapped neighbouring letters."}}}  # fmt: skip
 HTEBS = ("paraphrasing", "summarised_expansion", "translation")
 # A label, and a rating on a scale with a gap: no recording has answers to them for simulated raters.
-HARD = EFFORT | {
-    "scale": [0, 1, 4],
-    "required": True,
-    "pools": [],
-    "points": {0: {"en": "easy"}, 1: {"en": "some effort"}, 4: {"en": "hard"}},
-}
+HARD = EFFORT | {"scale": [0, 1, 4], "required": True, "pools": [],
+                 "points": {0: {"en": "easy"}, 1: {"en": "some effort"}, 4: {"en": "hard"}}}  # fmt: skip
 SOUND = {"question": "naturalness", "label": "wrong", "at_most": 0.5}
 LIVE = ("--live", "--platform", "mturk", "--max-cost", "200", "--yes")
 KEYS = {
@@ -159,23 +150,15 @@ def judged(study: Study) -> None:
     verdicts = {one.transformation: one for one in concluded(study).verdicts}
     assert list(verdicts) == [*HTEBS, "typing_errors"]
     typos = verdicts["typing_errors"]
-    assert (typos.decision, typos.axis, typos.origin.generator_kind, typos.simulated) == (
-        "accepted",
-        "noise",
-        "function",
-        True,
-    )
+    assert (typos.decision, typos.axis, typos.origin.generator_kind) == ("accepted", "noise", "function")
+    assert typos.simulated
     assert verdicts["summarised_expansion"].decision == "rejected"
     assert [one.question for one in typos.questions] == ["quality", "fluency", "naturalness", "effort"]
-    assert (
-        [len(one.result.rules) for one in verdicts.values()]
-        == [2] * 4
-        == [len(one.result.probabilities) for one in verdicts.values()]
-    )
+    assert {(len(one.result.rules), len(one.result.probabilities)) for one in verdicts.values()} == {(2, 2)}
     given = counted[(counted["transformation"] == "typing_errors") & (counted["question"] == "naturalness")]
     shares = {one.label: one.share.value for one in typos.questions[2].shares}
     assert shares == pytest.approx({name: (given["answer"] == name).mean() for name in ("natural", "odd", "wrong")})
     page = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
     assert "naturalness (“How does the new text sound?”) asked for one of natural, odd, wrong" in page
     assert "were made by the function generation.examples:typos" in page
-    assert isinstance(pd.read_csv(study.folder / "report" / "labels.csv"), pd.DataFrame)
+    assert (study.folder / "report" / "labels.csv").exists()
