@@ -147,11 +147,11 @@ def test_doubtful_columns_and_records_are_refused(place: Workplace) -> None:
     assert "rating, 1 to 5" in place.take("grades.csv", "--scale", "rating=5..1", "--language", "en").out
 
 
-@pytest.mark.parametrize("form", ["columns", "split"])
-def test_records_that_are_not_in_a_list_are_refused(place: Workplace, form: str) -> None:
+def test_records_that_are_not_in_a_list_are_refused(place: Workplace) -> None:
     frame = pd.DataFrame(rows(), columns=HEADER)
-    (place.folder / "d.json").write_text(frame.to_json(orient=form), encoding="utf-8")  # type: ignore[call-overload]
-    assert "to_json(orient='records')" in place.refused("d.json")
+    for form in (frame.to_json(orient="columns"), frame.to_json(orient="split")):
+        (place.folder / "d.json").write_text(form, encoding="utf-8")
+        assert "to_json(orient='records')" in place.refused("d.json")
     for text in (frame.to_json(orient="records"), frame.to_json(orient="index")):
         (place.folder / "d.json").write_text(text, encoding="utf-8")
         place.take("d.json", *MEANING, "--replace")
@@ -230,20 +230,24 @@ def test_a_word_behind_the_clock_does_not_hide_which_number_is_the_day() -> None
     assert [time and time.month for time in times] == [5, 5]
 
 
-@pytest.mark.parametrize(
-    ("values", "scale"),
-    [
-        ((-2, -1, 0, 1, 2), "-2 to 2"),
-        ((0, 37, 100, 61, 5), "0 to 100"),
-        ((1, 1.5, 2, 4.5, 5), "1 to 5, 9 points"),
-        ((0.013, 0.4, 0.77, 0.901, 1), "0 to 1, any number in between"),
-    ],
-)
-def test_scales_of_any_points_go_to_verdicts(place: Workplace, values: tuple[float, ...], scale: str) -> None:
-    lines = [[original(n), output(n, "x"), r, values[(n + k) % 5]] for n in range(30) for k, r in enumerate(RATERS)]
-    write_csv(place.folder / "ratings.csv", HEADER, lines)
-    assert f"meaning: rating, {scale}" in place.take("ratings.csv", *MEANING).out
-    assert sorted(set(place.ratings()["value"])) == sorted(values)
+def test_scales_of_any_points_go_to_verdicts(place: Workplace) -> None:
+    scales: dict[str, tuple[tuple[float, ...], str]] = {
+        "tone": ((-2, -1, 0, 1, 2), "-2 to 2"),
+        "share": ((0, 37, 100, 61, 5), "0 to 100"),
+        "grade": ((1, 1.5, 2, 4.5, 5), "1 to 5, 9 points"),
+        "trust": ((0.013, 0.4, 0.77, 0.901, 1), "0 to 1, any number in between"),
+    }
+    lines = [
+        [original(n), output(n, "x"), rater, *(values[(n + k) % 5] for values, _ in scales.values())]
+        for n in range(30)
+        for k, rater in enumerate(RATERS)
+    ]
+    write_csv(place.folder / "ratings.csv", [*HEADER[:3], *scales], lines)
+    done = place.take("ratings.csv", *(word for name in scales for word in ("--column", f"answer={name}")))
+    for name, (values, scale) in scales.items():
+        assert f"{name}: rating, {scale}" in done.out
+        ratings = place.ratings()
+        assert sorted(set(ratings.loc[ratings["question"] == name, "value"])) == sorted(values)
     assert place.run("accept", "--study", "studies/mine.yaml").status == 0
 
 
