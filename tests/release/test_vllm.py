@@ -47,7 +47,7 @@ TRANSFORMATIONS = ("paraphrasing", "summarised_expansion")  # one call, two call
 TOO_LONG = "far too long " * 1000
 WORDS = ("card", "letter", "bus", "river", "green", "paid", "asked", "opens", "never", "in the town", "before noon")
 CHOSEN = random.Random(7)
-TEXTS = (TOO_LONG.strip(), *(" ".join(CHOSEN.choices(WORDS, k=n % 9 + 2)) + f" {n}" for n in range(70)))
+TEXTS = (TOO_LONG.strip(), *(" ".join(CHOSEN.choices(WORDS, k=n % 9 + 2)) + f" {n}" for n in range(120)))
 JUDGED = tuple(f"the {word} is {place}" for word, place in zip(WORDS[:4], WORDS[4:8], strict=True))
 JOBS = len(TEXTS) * len(TRANSFORMATIONS)
 
