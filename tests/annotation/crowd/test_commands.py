@@ -138,6 +138,7 @@ def test_an_excluded_worker_is_paid_only_once_the_cost_is_confirmed(
     unit = summary.planned // summary.places
     assert code and f"{second} costs {dollars(unit)}, but " in out and "--yes" in complaint
     assert f", for {dollars(2 * unit)}" in again and summary.rewards == 0
+    assert "1 submission still waits for your decision: " in crowd(study, "close", "--live")[1]
     assert "1 submission approved" in crowd(study, *pays, "--yes")[1]
     assert read_summaries(Evidence(study))[0].rewards > 0
 
