@@ -15,18 +15,21 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import torch
 from mteb.abstasks.abstask import AbsTask
 from mteb.abstasks.classification import AbsTaskClassification
-from mteb.models import EncoderProtocol, search_wrappers
+from mteb.models import EncoderProtocol
+from mteb.models.search_wrappers import SearchEncoderWrapper
 from numpy.typing import ArrayLike, NDArray
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from evaluation.models.encoder import Encoder
+if TYPE_CHECKING:
+    from evaluation.models.encoder import Encoder
+
 
 TOLERANCE = 1e-6  # single precision keeps a cosine to about 1e-7; texts never differ so little by meaning
 PASSAGES = 50_000  # ranked at a time, as in mteb
@@ -49,7 +52,7 @@ def search(encoder: Encoder | EncoderProtocol) -> Any:
     return _Search(encoder, corpus_chunk_size=PASSAGES)
 
 
-class _Search(search_wrappers.SearchEncoderWrapper):
+class _Search(SearchEncoderWrapper):
     """Mteb's search, with similarities settled for each query."""
 
     def search(self, *args: Any, **options: Any) -> Any:
@@ -59,22 +62,6 @@ class _Search(search_wrappers.SearchEncoderWrapper):
             query: dict(zip(passages, with_ties(list(passages.values())).tolist(), strict=True))
             for query, passages in rankings.items()
         }
-
-    def _full_corpus_search(self, **options: Any) -> Any:
-        replaced = vars(search_wrappers)["create_dataloader"]
-        if isinstance(self.model, Encoder):
-            vars(search_wrappers)["create_dataloader"] = _batches
-        try:
-            return super()._full_corpus_search(**options)
-        finally:
-            vars(search_wrappers)["create_dataloader"] = replaced
-
-
-def _batches(corpus: Any, **_: Any) -> list[dict[str, list[str]]]:
-    """Return what an `Encoder` reads of passages; mteb's own batches take a quarter of a search with stored rows."""
-    titles = corpus["title"][:] if "title" in corpus.column_names else [""] * len(corpus)
-    both = zip(titles, corpus["text"][:], strict=True)
-    return [{"text": [(f"{title} {text}" if title else text).strip() for title, text in both]}]
 
 
 class Nearest:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from datasets import Dataset
-from mteb._create_dataloaders import create_dataloader
 from mteb.abstasks.classification import AbsTaskClassification
-from mteb.types import PromptType
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -22,7 +19,7 @@ from evaluation.tasks import mteb_classes as ties
 from evaluation.tasks import scoring
 from evaluation.tasks.mteb_classes import OneThread, scores
 from generation.datasets.local import TableDataset
-from generation.datasets.mteb_loading import in_memory, search_data
+from generation.datasets.mteb_loading import search_data
 from tests.evaluation.conftest import WORDS, FakeModel
 
 
@@ -186,14 +183,3 @@ def test_with_equal_candidates_alone_the_score_is_near_the_expected_one() -> Non
     frame = pd.DataFrame(rows, columns=["query", "positive", "negative"])
     dataset = TableDataset("d", "reranking", "en", "1", {"test": frame})
     assert scoring.evaluate(dataset, Encoder(Noisy(1), "x", "1"), "paper", 8) == pytest.approx(0.75, abs=0.06)
-
-
-@pytest.mark.parametrize("columns", [("id", "text"), ("id", "title", "text")])
-def test_passages_are_those_of_mtebs_own_batches(columns: tuple[str, ...]) -> None:
-    parts = {"id": ["a", "b", "c"], "title": ["A title", "", " b"], "text": [" one ", "two\n", ""]}
-    corpus = in_memory({name: parts[name] for name in columns})
-    text_alone: Any = SimpleNamespace(modalities=["text"], get_modalities=lambda _: ["text"])
-    own = create_dataloader(corpus, task_metadata=text_alone, prompt_type=PromptType.document, batch_size=2)
-    assert [text for batch in ties._batches(corpus) for text in batch["text"]] == [
-        text for b in own for text in b["text"]
-    ]
