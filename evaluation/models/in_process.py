@@ -15,7 +15,7 @@ import functools
 import gc
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -152,30 +152,10 @@ class SentenceTransformerModel(TextModel):
         if key in choices or not self._engine_chosen:
             return ""
         some = texts[:: max(1, len(texts) // _PROBE)][:_PROBE]
-
-        def timed() -> tuple[Embeddings, float]:
-            times = [time.process_time()]  # of this process only, whatever else the machine does
-            for _ in range(2):
-                rows = self.embed(some, prompt=prompt, role=role, batch_size=batch_size)
-                times.append(time.process_time())
-            return rows, float(np.diff(times).min())
-
-        gap, faster, threads = Agreement(np.inf, np.inf), False, torch.get_num_threads()
-        torch.set_num_threads(1)  # waiting for each other takes threads CPU time too
-        try:
-            plain, seconds = timed()
-            if not pack(self._model):
-                return ""
-            self.engine = ENGINE
-            rows, packed_seconds = timed()
-            gap, faster = agreement(plain, rows), packed_seconds < seconds
-        except (RuntimeError, ValueError, IndexError):  # torch's errors: encoding without the engine reports them
+        tried = self._tried(functools.partial(self.embed, some, prompt=prompt, role=role, batch_size=batch_size))
+        if tried is None:
             return ""
-        finally:
-            torch.set_num_threads(threads)
-            if not (gap.holds and faster):
-                unpack(self._model)
-                self.engine = ""
+        gap, faster = tried
         if model_id:
             write_sealed(file, dict([*choices.items(), (key, self.engine)][-_MOST:]))
         return (
@@ -183,6 +163,36 @@ class SentenceTransformerModel(TextModel):
             f" {'' if faster else 'not '}faster than torch, cosines of embeddings are at least 1 - {gap.cosine:.0e},"
             f" similarities differ by at most {gap.similarity:.0e}"
         )
+
+    def _tried(self, embed: Callable[[], Embeddings]) -> tuple[Agreement, bool] | None:
+        """Return how oneDNN agrees with torch and if it is faster, and keep it if both hold; None if torch fails."""
+
+        def timed() -> tuple[Embeddings, float]:
+            times = [time.process_time()]  # of this process only, whatever else the machine does
+            for _ in range(2):
+                rows = embed()
+                times.append(time.process_time())
+            return rows, float(np.diff(times).min())
+
+        import torch  # noqa: PLC0415 (there already)
+
+        gap, faster, threads = Agreement(np.inf, np.inf), False, torch.get_num_threads()
+        torch.set_num_threads(1)  # waiting for each other takes threads CPU time too
+        try:
+            plain, seconds = timed()
+            if not pack(self._model):
+                return None
+            self.engine = ENGINE
+            rows, packed_seconds = timed()
+            gap, faster = agreement(plain, rows), packed_seconds < seconds
+        except (RuntimeError, ValueError, IndexError):  # torch's errors: encoding without the engine reports them
+            return None
+        finally:
+            torch.set_num_threads(threads)
+            if not (gap.holds and faster):
+                unpack(self._model)
+                self.engine = ""
+        return gap, faster
 
     def routed(self) -> bool:
         return routed(self._model)
