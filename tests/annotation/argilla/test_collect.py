@@ -30,7 +30,7 @@ from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
 from annotation.crowd.ledger import BatchOffer, Ledger
 from annotation.ratings.answers import Answer, SourcePart, keep
-from annotation.ratings.decisions import withdraw
+from annotation.ratings.decisions import decide, withdraw
 from annotation.status.progress import read_members
 from annotation.verdicts.acceptance import accept
 from plumbline import __main__ as commands
@@ -177,6 +177,19 @@ def test_controls_and_repeats_are_collected_apart_and_no_verdict_counts_them(arg
             assert abs(row.value - expected[row.question]) <= 1
     verdicts = accept(study).verdicts
     assert [verdict.n_ratings for verdict in verdicts] == [6 * 3 * 2]
+
+
+def test_whom_a_person_excluded_stays_excluded_with_new_answers(argilla: Argilla, variant: Make) -> None:
+    ada, bob = rater(argilla, "ada"), rater(argilla, "bob")
+    study = published_study(argilla, variant, "excluded", transformations=["paraphrasing"])
+    first, second, *_ = pending(argilla, ada, dataset(study, argilla))
+    answer(argilla, ada, first, "submitted", quality=4, fluency=5)
+    (ada_called,) = set(collect(study, argilla)["rater_id"])
+    decide(study, ada_called, exclude=True, reason="failed both controls")
+    answer(argilla, bob, first, "submitted", quality=3, fluency=3)
+    answer(argilla, ada, second, "submitted", quality=4, fluency=5)
+    found = collect(study, argilla).groupby("rater_id")["excluded"].unique().map(list).to_dict()
+    assert found.pop(ada_called) == ["failed both controls"] and list(found.values()) == [[""]]
 
 
 def test_a_withdrawn_pair_is_taken_out_only_where_nobody_answered(argilla: Argilla, variant: Make) -> None:
