@@ -69,10 +69,7 @@ def preview_html(records: CampaignRecords, most: int = SHOWN) -> str:
         "made_from": [str(study.folder / name) for name in MADE_FROM],
         "worded_by": str(study.folder / "rules.json" if fixed else rubric_file(study)),
         "notes": addressed_lines(study, rubric, texts),
-        "queues": [
-            *training,
-            *drawn,
-        ],
+        "queues": [*training, *drawn],
     }
     return html(f"annotation/{FILE}", facts)
 

@@ -180,8 +180,7 @@ class Verdict(Record):
         description="of these pairs those of each transformation of the pool; empty if the pool has only one",
     )
     waves: tuple[int, ...] = Field(
-        default=(1,),
-        description="waves of the sample that these pairs belong to; without such pairs, all drawn waves",
+        default=(1,), description="waves of the sample that these pairs belong to; without such pairs, all drawn waves"
     )
     questions: tuple[Summary, ...] = Field(description="one summary for each question")
     result: RuleResult = Field(description="the rule, and what it found")

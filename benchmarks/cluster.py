@@ -54,11 +54,7 @@ def evaluation() -> Iterator[Measurement]:
 def embedded_a_second(workers: int) -> float:
     """What so many workers embed of a data set of pairs, each with as much to do."""
     requests = workers * REQUESTS
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        chat_server(EMBEDDING) as url,
-        running(workers) as nodes,
-    ):
+    with tempfile.TemporaryDirectory() as folder, chat_server(EMBEDDING) as url, running(workers) as nodes:
         write_pairs(Path(folder), url, requests * BATCH // 2)
         command = [
             sys.executable,

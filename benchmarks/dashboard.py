@@ -179,10 +179,7 @@ def _finish(study: Study, pairs: list[Pair], datasets: list[str], seeds: tuple[i
     accepted = {
         verdict.transformation for verdict in Conclusion(Evidence(study)).verdicts if verdict.decision == "accepted"
     }
-    variants = [
-        (ORIGINAL, ORIGINAL, 0),
-        *((name, kind.axis, s) for name, kind in EIGHT.items() for s in seeds),
-    ]
+    variants = [(ORIGINAL, ORIGINAL, 0), *((name, kind.axis, s) for name, kind in EIGHT.items() for s in seeds)]
     scores = [
         Score(
             model=model, dataset=dataset, task_type=spec.task, language=str(getattr(spec, "language", "en")),

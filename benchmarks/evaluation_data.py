@@ -100,10 +100,7 @@ def write_lines(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
 def made_scores(rng: np.random.Generator) -> pd.DataFrame:
     """Scores of 11 models on 19 data sets of four tasks, as `plumbline.records.Score` has them."""
     tasks = ("sts", "classification", "clustering", "retrieval")
-    kinds = [
-        (ORIGINAL, ORIGINAL, 0),
-        *((name, kind.axis, seed) for name, kind in EIGHT.items() for seed in SEEDS),
-    ]
+    kinds = [(ORIGINAL, ORIGINAL, 0), *((name, kind.axis, seed) for name, kind in EIGHT.items() for seed in SEEDS)]
     rows = [
         {
             "model": f"model {model}",

@@ -52,11 +52,7 @@ def http_share_of_concurrency() -> Iterator[Measurement]:
 
 def _share(url: str) -> float:
     engine = {"kind": "openai", "model": "stub", "base_url": url, "settings": {"concurrency": CONCURRENCY}}
-    judge = {
-        "name": "stub",
-        "engine": engine,
-        "score": "text",
-    }
+    judge = {"name": "stub", "engine": engine, "score": "text"}
     pairs = CONCURRENCY * LATENCIES // 2  # each with two questions
     with tempfile.TemporaryDirectory() as folder:
         study = judged_study(Path(folder), pairs, judge)

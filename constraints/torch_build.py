@@ -76,12 +76,7 @@ def choose(wish: str, version: str, versions: Callable[[Sequence[str]], Sequence
             "folder that has one (PIP_FIND_LINKS=/path/to/wheels), or leave TORCH=cpu out"
         )
     elif others:
-        return Build(
-            "cuda",
-            f"torch=={version}",
-            (),
-            f"no CPU build was found in pip's sources or at {index}",
-        )
+        return Build("cuda", f"torch=={version}", (), f"no CPU build was found in pip's sources or at {index}")
     raise ServiceError(
         f"pip finds no{' CUDA' if wish == 'cuda' else ''} build of torch {version} for this Python; check the "
         "network, or the index in pip's settings (pip config list)"

@@ -198,12 +198,7 @@ def _once(function: Function, job: Job) -> str:
 
 
 def make_generator(
-    plan: Plan,
-    names: Collection[str] = (),
-    *,
-    cluster: str = "",
-    chat: Chat | None = None,
-    allow_code: bool = False,
+    plan: Plan, names: Collection[str] = (), *, cluster: str = "", chat: Chat | None = None, allow_code: bool = False
 ) -> Generator:
     """Return the generator of these transformations of the study (by default all), ready to work.
 

@@ -120,11 +120,7 @@ _TWO = ("sentence1", "sentence2")
 _FORMS = (
     _FileForm((*_TWO, "score"), "sts", "two sentences and a similarity score"),
     _FileForm(
-        (*_TWO, "label"),
-        "pair_classification",
-        "two sentences and a label of 0 or 1",
-        "label",
-        {"0", "1"}.issuperset,
+        (*_TWO, "label"), "pair_classification", "two sentences and a label of 0 or 1", "label", {"0", "1"}.issuperset
     ),
     _FileForm(_TWO, "bitext_mining", "two sentences with the same meaning"),
     _FileForm(

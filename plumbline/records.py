@@ -98,8 +98,7 @@ class Pair(Record):
     output_language: str = Field(description="intended language of the transformed text")
     seed: int = Field(description="transformation seed")
     control: Literal["", "positive", "negative", "known", "repeat"] = Field(
-        default="",
-        description="kind of check on the rater; empty for a pair of the sample",
+        default="", description="kind of check on the rater; empty for a pair of the sample"
     )
     repeats: str = Field(default="", description="the pair that a repeat shows again; else empty")
     original: str = Field(description="the original text; empty if raters read `fields` instead")
@@ -177,13 +176,9 @@ class Rating(Record):
         "this rater saw them (`3 1 2`); if each candidate is a record of its own, this candidate's place. Empty if "
         "candidates were in the order of `shown`; `unknown` if the order was not recorded",
     )
-    turn: int = Field(
-        default=0,
-        description="for tasks: the item's place in this rater's order, from 1; 0 if unknown",
-    )
+    turn: int = Field(default=0, description="for tasks: the item's place in this rater's order, from 1; 0 if unknown")
     again: bool = Field(
-        default=False,
-        description="true if the rater was excluded and the pair was offered again for another answer",
+        default=False, description="true if the rater was excluded and the pair was offered again for another answer"
     )
     simulated: bool = Field(description="true if a program answered, not a person")
 
@@ -217,8 +212,7 @@ class Score(Record):
         description="number of scored items of the test split: rows, queries, or texts if a row has a list of them"
     )
     n_failed: int = Field(
-        default=0,
-        description="number of items whose outputs failed, in classification also in the train split",
+        default=0, description="number of items whose outputs failed, in classification also in the train split"
     )
     n_kept_out: int = Field(
         default=0,

@@ -16,14 +16,7 @@ from annotation.argilla.publish import ExtraField, create_dataset, has_rating_pa
 from annotation.campaign.offering import alone
 from annotation.campaign.rubric import Rubric
 from annotation.page.task import known_items, task_of
-from annotation.page.training import (
-    TrainingItem,
-    by_queue,
-    folded,
-    read_items,
-    solution,
-    training_rubric,
-)
+from annotation.page.training import TrainingItem, by_queue, folded, read_items, solution, training_rubric
 from annotation.questions.entries import worded
 from annotation.questions.wordings import ASKED
 from annotation.sampling.queues import Queue, workspace_name

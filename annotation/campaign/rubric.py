@@ -29,12 +29,7 @@ from annotation.questions.entries import (
     wordings,
 )
 from annotation.questions.question import AT_END, Question, Value
-from annotation.questions.wordings import (
-    with_groups,
-    with_own_words,
-    with_wordings,
-    wrong_fields,
-)
+from annotation.questions.wordings import with_groups, with_own_words, with_wordings, wrong_fields
 from plumbline.errors import StudyError, nearest
 from plumbline.fields import SECOND, expected_of
 from plumbline.identity import identity

@@ -195,11 +195,7 @@ def _text(
         rows = [(words["link"], f"{address.removesuffix(WORK)}{LINK}#{account.token}"), (words["until"], account.until)]
     else:
         name, password = account
-        rows = [
-            (words["address"], address),
-            (words["name"], name),
-            (words["password"], password or words["kept"]),
-        ]
+        rows = [(words["address"], address), (words["name"], name), (words["password"], password or words["kept"])]
     if codes:
         rows.append((words["languages"], ", ".join(display_name(code, code_of_words) for code in codes)))
     lines = [words["title"].format(study=study.name), *filter(None, [study.description]), ""]

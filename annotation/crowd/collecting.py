@@ -18,15 +18,7 @@ from tqdm import tqdm
 
 from annotation.campaign.names import worker_pseudonym
 from annotation.campaign.offering import CampaignName
-from annotation.campaign.records import (
-    AGREEMENT,
-    BLOCK_LOOKS,
-    DECISIONS,
-    LOOKS,
-    PAIR_MEANS,
-    VERDICTS,
-    CampaignRecords,
-)
+from annotation.campaign.records import AGREEMENT, BLOCK_LOOKS, DECISIONS, LOOKS, PAIR_MEANS, VERDICTS, CampaignRecords
 from annotation.campaign.rubric import Rubric
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.judging import finish

@@ -365,10 +365,7 @@ class Ledger:
         rewards = {offer.batch.batch_id: offer.reward for offer in self.offered()}
         paid = {bonus.subject: int(bonus.details["cents"]) for bonus in self.operations("bonus", state="done")}
         return {  # a platform shows a bonus some time after it was paid
-            (done := work.submission): (
-                rewards[work.batch_id],
-                max(sum(done.bonuses), paid.get(done.submission_id, 0)),
-            )
+            (done := work.submission): (rewards[work.batch_id], max(sum(done.bonuses), paid.get(done.submission_id, 0)))
             for work in self.work()
             if work.submission.state == "approved"
         }

@@ -13,15 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from annotation.campaign.counting import excluded_raters
-from annotation.campaign.offering import (
-    ARGILLA,
-    LEDGER,
-    CampaignName,
-    Mode,
-    ledgers,
-    offered,
-    present_campaigns,
-)
+from annotation.campaign.offering import ARGILLA, LEDGER, CampaignName, Mode, ledgers, offered, present_campaigns
 from annotation.campaign.records import pair_records
 from annotation.crowd import pay
 from annotation.crowd.campaign import most_open, next_batches, pairs_of

@@ -17,13 +17,7 @@ import yaml
 from cyclopts import Parameter
 from pydantic import BaseModel, ValidationError
 
-from annotation.campaign.names import (
-    is_pseudonym,
-    named_pseudonym,
-    pseudonym_key,
-    remember_names,
-    worker_pseudonym,
-)
+from annotation.campaign.names import is_pseudonym, named_pseudonym, pseudonym_key, remember_names, worker_pseudonym
 from annotation.campaign.records import NOT_IMPORTED, PAIRS
 from annotation.imports.answers import AskedScale, ImportedQuestion, distinct, question_name, read_question, read_scale
 from annotation.imports.columns import Proposal, proposal_rows, propose, unused_lines
@@ -32,12 +26,7 @@ from annotation.imports.matching import Material, match, without_repeats
 from annotation.imports.preferences import LABELS, as_preference, is_preference
 from annotation.imports.tables import CellTable, UnplacedRow
 from annotation.imports.word_scales import folded
-from annotation.imports.writing import (
-    interpretation,
-    lay_out,
-    write_records,
-    write_study_files,
-)
+from annotation.imports.writing import interpretation, lay_out, write_records, write_study_files
 from annotation.options import HomeOptions
 from annotation.ratings.answers import source_of_file
 from annotation.server import Home

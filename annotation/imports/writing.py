@@ -540,10 +540,7 @@ def _ratings(
 
 
 def _sorted(
-    answers: pd.DataFrame,
-    pairs: pd.DataFrame,
-    by_title: Mapping[str, ImportedQuestion],
-    pseudonyms: Mapping[str, str],
+    answers: pd.DataFrame, pairs: pd.DataFrame, by_title: Mapping[str, ImportedQuestion], pseudonyms: Mapping[str, str]
 ) -> pd.DataFrame:
     """Return the answers in the order of `Rating.KEY`: by pair, rater and question."""
     of_pairs = pairs["pair_id"].rank().to_numpy()[answers["item"].to_numpy()]

@@ -60,12 +60,7 @@ def check(evidence: Evidence, epsilon: float = CROWD) -> JudgeCheck:
 
 
 def held_against(
-    ratings: pd.DataFrame,
-    judgements: pd.DataFrame,
-    judged: pd.DataFrame,
-    design: Design,
-    *,
-    epsilon: float = CROWD,
+    ratings: pd.DataFrame, judgements: pd.DataFrame, judged: pd.DataFrame, design: Design, *, epsilon: float = CROWD
 ) -> dict[str, pd.DataFrame]:
     """Return tables of judges beside people and each other; `ratings` are ratings that count, on scales.
 

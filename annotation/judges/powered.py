@@ -31,14 +31,7 @@ from plumbline.resources import installing
 from plumbline.statistics.agreement import UNKNOWN_RATERS, Answers
 from plumbline.statistics.estimates import Mean
 from plumbline.statistics.group_sequential import ALPHA
-from plumbline.statistics.prediction_powered import (
-    FEWEST_RATED,
-    Pool,
-    RatedPairs,
-    filled,
-    powered,
-    unlike,
-)
+from plumbline.statistics.prediction_powered import FEWEST_RATED, Pool, RatedPairs, filled, powered, unlike
 from plumbline.study import Study
 from plumbline.words import count
 

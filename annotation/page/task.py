@@ -175,11 +175,7 @@ def _questions(rubric: Rubric, pool: str, language: str) -> Iterator[dict[str, A
 
 
 def hosted_html(
-    task: Mapping[str, Any],
-    items: Sequence[Mapping[str, Any]],
-    submit_to: str,
-    *,
-    drawing: OrderDrawing | None = None,
+    task: Mapping[str, Any], items: Sequence[Mapping[str, Any]], submit_to: str, *, drawing: OrderDrawing | None = None
 ) -> str:
     """The page in one file that needs nothing else, with all its items.
 

@@ -13,14 +13,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.questions.label import LabelledQuestion
-from annotation.questions.question import (
-    BEFORE,
-    EQUALS,
-    Meanings,
-    Question,
-    Value,
-    labels_of,
-)
+from annotation.questions.question import BEFORE, EQUALS, Meanings, Question, Value, labels_of
 from annotation.questions.summary import TOO_FEW_RATERS, Coefficient, MeanRank
 from plumbline.importing import scipy
 from plumbline.statistics.agreement import UNKNOWN_RATERS, Integers, rater_numbers

@@ -16,13 +16,7 @@ import pandas as pd
 from annotation.judges.check import PEOPLE_DECIDE
 from annotation.records import P_IS
 from annotation.report import exhibits
-from annotation.report.charts import (
-    looks_charts,
-    mean_intervals,
-    means_in_words,
-    rating_shares,
-    shares_in_words,
-)
+from annotation.report.charts import looks_charts, mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.report.exhibits import shares_frame, stamp
 from annotation.report.material import CampaignMaterial, read_material
 from annotation.report.methods import INTERVALS, P_BY, methods

@@ -68,10 +68,7 @@ def running(
         return
     can_share(workers, database.choose(home, database_url))
     python = ensure_environment(progress)
-    with (
-        contextlib.suppress(InUseError),
-        open(home.command_lock, "a", opener=private) as lock,
-    ):
+    with contextlib.suppress(InUseError), open(home.command_lock, "a", opener=private) as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
         child = start(home, python, hosts, port or 0, progress, workers)
         try:

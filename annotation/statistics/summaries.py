@@ -20,9 +20,7 @@ from annotation.questions.rating import RatingQuestion
 from annotation.questions.summary import Summary
 from annotation.records import Group, TakenLook
 from plumbline.scales import points_of
-from plumbline.statistics.agreement import (
-    rater_numbers,
-)
+from plumbline.statistics.agreement import rater_numbers
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.study.transformations import EIGHT, axes_in_order, in_order
@@ -121,12 +119,7 @@ def compact(ratings: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise(
-    ratings: pd.DataFrame,
-    question: str,
-    design: Design,
-    seed: int | None,
-    *,
-    level: float | None = None,
+    ratings: pd.DataFrame, question: str, design: Design, seed: int | None, *, level: float | None = None
 ) -> Summary:
     """Summarise the counting ratings of one question in the numbers of HTEB's Table 2, and more.
 

@@ -299,10 +299,7 @@ class _StageHistory:
             return Stage("published", "done")
         if offered := [campaign for campaign in ledgers(self.study.scratch / LEDGER) if campaign.counts]:
             return Stage(
-                "published",
-                "done",
-                None,
-                "to crowd workers: " + ", ".join(campaign.label for campaign in offered),
+                "published", "done", None, "to crowd workers: " + ", ".join(campaign.label for campaign in offered)
             )
         return Stage("published", "not yet", None, "ratings came from files" if len(ratings) else "")
 

@@ -33,15 +33,7 @@ from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import SCOPES, frames_by_queue
 from annotation.sampling.sample import MAKERS, mismatch
 from annotation.status.monitoring import Going
-from annotation.status.progress import (
-    Stage,
-    Workload,
-    by_rater,
-    by_transformation,
-    ended_at,
-    pages_of,
-    stages_of,
-)
+from annotation.status.progress import Stage, Workload, by_rater, by_transformation, ended_at, pages_of, stages_of
 from annotation.verdicts.conclusion import Conclusion, looked_at
 from annotation.verdicts.counted import Ahead, Place, ahead, never_lines
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
@@ -495,10 +487,7 @@ def server_line(status: Status) -> str:
     if on_server.trouble:
         trouble = f"The study's server could not be asked ({on_server.trouble})"
         return f"{trouble}: no number here includes answers since the last `collect`."
-    answers, accounts = (
-        count(on_server.answers, "submitted answer"),
-        count(len(on_server.by_account), "account"),
-    )
+    answers, accounts = (count(on_server.answers, "submitted answer"), count(len(on_server.by_account), "account"))
     verb = "is" if status.on_record == 1 else "are"
     again = f", and {status.set_aside} more by excluded raters, whose pairs it offers again" if status.set_aside else ""
     collected = f"{status.on_record} {verb} collected{again}"

@@ -11,14 +11,7 @@ import pandas as pd
 
 from annotation.campaign.counting import counting_ratings, rows_of, stays
 from annotation.campaign.offering import refuse_other_sample
-from annotation.campaign.records import (
-    AGREEMENT,
-    LOOKS,
-    PAIR_MEANS,
-    RATINGS,
-    VERDICTS,
-    CampaignRecords,
-)
+from annotation.campaign.records import AGREEMENT, LOOKS, PAIR_MEANS, RATINGS, VERDICTS, CampaignRecords
 from annotation.human.answers import answered, lines_of
 from annotation.human.forms import form_of
 from annotation.human.records import ANSWERS, HumanAnswer, HumanTask

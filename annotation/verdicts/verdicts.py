@@ -90,11 +90,7 @@ _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a te
 
 
 def judged_sample(
-    sample: pd.DataFrame,
-    ratings: pd.DataFrame,
-    design: Design,
-    seed: int | None,
-    withdrawn: Collection[str] = (),
+    sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, seed: int | None, withdrawn: Collection[str] = ()
 ) -> list[Verdict]:
     """Return the verdicts on a sample and all of its ratings, with what exclusions and withdrawals change.
 
@@ -109,11 +105,7 @@ def judged_sample(
 
 
 def verdicts(
-    sample: pd.DataFrame,
-    ratings: pd.DataFrame,
-    design: Design,
-    seed: int | None,
-    coverage: PairCoverage | None = None,
+    sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, seed: int | None, coverage: PairCoverage | None = None
 ) -> list[Verdict]:
     """Return a verdict for each transformation and language of the sample (and task, with scope `task`), in its order.
 
@@ -277,11 +269,7 @@ def with_exclusions(
 
 
 def with_withdrawals(
-    reached: Sequence[Verdict],
-    sample: pd.DataFrame,
-    ratings: pd.DataFrame,
-    design: Design,
-    withdrawn: Collection[str],
+    reached: Sequence[Verdict], sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, withdrawn: Collection[str]
 ) -> list[Verdict]:
     """Add to the verdicts the number of `withdrawn` pairs, and the decisions had the rated ones stayed.
 

@@ -108,12 +108,7 @@ class RankedModels:
         return Exhibit.of(NAME, caption, self.table, printed(marked, columns), lines)
 
 
-def of_scores(
-    scores: Scores,
-    types: Mapping[str, str],
-    seed: int,
-    rule: Rule | None = None,
-) -> RankedModels:
+def of_scores(scores: Scores, types: Mapping[str, str], seed: int, rule: Rule | None = None) -> RankedModels:
     """Return the board of scores; `types` has each column's task type."""
     rule, frame = rule or Rule(), scores.frame
     types = {str(name): types[str(name)] for name in frame}

@@ -278,12 +278,7 @@ def _tasks(selection: BenchmarkSelection) -> pd.DataFrame:
 def _measured(name: str, way: TaskSelection) -> dict[str, Any]:
     """Return one way's numbers; each undefined one has its reason."""
     agreement, shares = way.agreement, way.agreement.as_good
-    row: dict[str, Any] = {
-        "method": name,
-        "tasks": int(way.chosen.sum()),
-        "cost": way.cost,
-        "budget": way.budget,
-    }
+    row: dict[str, Any] = {"method": name, "tasks": int(way.chosen.sum()), "cost": way.cost, "budget": way.budget}
     for measure, estimate, random in (
         ("rho", agreement.rho, agreement.random_rho),
         ("tau", agreement.tau, agreement.random_tau),

@@ -243,10 +243,7 @@ class RankingAgreement:
     @property
     def as_good(self) -> dict[str, float]:
         """The share of random selections that agree at least as well, by measure; NaN without any."""
-        return {
-            "rho": as_good(self.rho.value, self.random_rho),
-            "tau": as_good(self.tau.value, self.random_tau),
-        }
+        return {"rho": as_good(self.rho.value, self.random_rho), "tau": as_good(self.tau.value, self.random_tau)}
 
     @property
     def beats_random(self) -> bool | None:

@@ -325,10 +325,7 @@ class ShrinkOptions:
 
 
 def shrink(
-    *,
-    options: StudyOptions,
-    drawing: ShrinkOptions,
-    out: Annotated[Named | None, Parameter(metavar="FOLDER")] = None,
+    *, options: StudyOptions, drawing: ShrinkOptions, out: Annotated[Named | None, Parameter(metavar="FOLDER")] = None
 ) -> None:
     """Make a smaller data set that keeps the ranking of models.
 

@@ -59,11 +59,7 @@ class BundleExport:
 
 
 def export(
-    study: Study,
-    out: Path,
-    *,
-    comments: bool = False,
-    step: Callable[[], object] = lambda: None,
+    study: Study, out: Path, *, comments: bool = False, step: Callable[[], object] = lambda: None
 ) -> BundleExport:
     """Write a study's bundle to `out`, and read it back.
 
@@ -299,10 +295,7 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
         "rubric": study.rubric,
         "raters": {"per_pair": study.raters.per_pair},
         "acceptance": study.acceptance.model_dump(mode="json", exclude_unset=True),
-        "evaluation": {
-            **spec.model_dump(mode="json", include={"protocol", "precision"}),
-            "models": loadable,
-        },
+        "evaluation": {**spec.model_dump(mode="json", include={"protocol", "precision"}), "models": loadable},
     }
 
 

@@ -16,12 +16,7 @@ import pandas as pd
 
 from evaluation.human.metrics import cohen
 from evaluation.human.standing import pairs_by_scorer, shared_difficulty
-from plumbline.statistics.agreement import (
-    BANDS,
-    Answers,
-    fleiss_kappa,
-    raw_agreement,
-)
+from plumbline.statistics.agreement import BANDS, Answers, fleiss_kappa, raw_agreement
 from plumbline.statistics.estimates import ALIKE, Estimate, Floats, bootstrap, draw_counts, draw_indices, jackknife
 from plumbline.statistics.paired import average_ranks, row_correlations
 from plumbline.statistics.resampled_measures import Counted, Measure

@@ -294,7 +294,7 @@ def disagreements(material: HumanMaterial) -> Exhibit:
         "Scores are from 0 (wrong) to 1 (right): the item's own score if the task's score is a mean over items;"
         " otherwise how close the answer's rank is to gold's, or the share of the other items that are correctly put"
         " together with this item or apart from it. Best model: the best on the task. Gold may be wrong:"
-        " check items on which people agree",
+        " check items on which people agree"
     ]
     caption = f"Items that people and the best model answer most differently, up to {MOST_ITEMS} in each direction"
     return _exhibit(material, "items", caption, frame, printed(extremes, columns), notes)

@@ -17,13 +17,7 @@ from numpy.typing import NDArray
 
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.paired import average_ranks, row_correlations
-from plumbline.statistics.resampled_measures import (
-    Counted,
-    Measure,
-    entropies,
-    group_sums,
-    mean,
-)
+from plumbline.statistics.resampled_measures import Counted, Measure, entropies, group_sums, mean
 
 Values = Sequence[float] | Floats
 

@@ -134,13 +134,7 @@ class SampledTask(OwnTask):
     protocol: Protocol
 
     def evaluate(
-        self,
-        model: Any,
-        split: str = "test",
-        subsets_to_run: list[str] | None = None,
-        *,
-        encode_kwargs: Any,
-        **_: Any,
+        self, model: Any, split: str = "test", subsets_to_run: list[str] | None = None, *, encode_kwargs: Any, **_: Any
     ) -> dict[str, Any]:
         """Return scores by subset, as the study scores its own models."""
         del split

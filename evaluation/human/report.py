@@ -66,8 +66,7 @@ def ranges(material: HumanMaterial) -> Chart:
     scores = material.main[material.main["scorer_kind"].isin(_KINDS) & material.main["score"].notna()]
     scores = scores[scores.index.isin(material.compared.index) | (scores["scorer_kind"] == "rater")]
     frame = scores[["where", "scorer", "score"]].assign(
-        kind=[_KINDS[kind][0] for kind in scores["scorer_kind"]],
-        score=100 * scores["score"],
+        kind=[_KINDS[kind][0] for kind in scores["scorer_kind"]], score=100 * scores["score"]
     )
     row = rows("where", frame["where"].unique())
     colours = {name: colour for name, _, colour in _KINDS.values()}

@@ -11,15 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.human.answers import (
-    JointScorer,
-    MeanScorer,
-    ScorerAnswers,
-    TaskItems,
-    Ties,
-    aggregate,
-    trivial,
-)
+from evaluation.human.answers import JointScorer, MeanScorer, ScorerAnswers, TaskItems, Ties, aggregate, trivial
 from evaluation.human.metrics import Metric
 from plumbline.importing import scipy
 from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, adding_raters, draw_counts, jackknife, known

@@ -101,8 +101,7 @@ class Settings:
 
     tasks: Names = ()
     parts: Annotated[
-        Parts,
-        Parameter(name="--part", metavar="TASK=SPLIT/SUBSET", converter=_parts, n_tokens=-1, accepts_keys=False),
+        Parts, Parameter(name="--part", metavar="TASK=SPLIT/SUBSET", converter=_parts, n_tokens=-1, accepts_keys=False)
     ] = field(default_factory=dict)
     source: Annotated[Literal["machine", "human", "all"] | None, Choice] = None
     defaults: Literal["matched", "published"] = "matched"

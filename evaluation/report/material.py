@@ -87,9 +87,7 @@ def read_evaluation(records: EvaluationRecords) -> StudyEvaluation:
 
 
 def read_material(
-    records: EvaluationRecords,
-    compared: EvaluationRecords | None = None,
-    prompts: Sequence[EvaluationRecords] = (),
+    records: EvaluationRecords, compared: EvaluationRecords | None = None, prompts: Sequence[EvaluationRecords] = ()
 ) -> ReportMaterial:
     """Return the material of a study's report. Raises as `evaluation.report.page.write_report`."""
     every = [read_evaluation(named) for named in (records, *([compared] if compared else []), *prompts)]

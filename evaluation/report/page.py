@@ -277,10 +277,7 @@ _FIGURES: dict[str, tuple[Callable[[pd.DataFrame], Chart], str]] = {
         charts.delta_map,
         "Mean difference in points from the original score of the same items (HTEB, Figure 6; *: not accepted)",
     ),
-    "shifts": (
-        charts.shift_intervals,
-        "Hodges-Lehmann shifts; grey: Holm's p is at least .05 (HTEB, Figure 7)",
-    ),
+    "shifts": (charts.shift_intervals, "Hodges-Lehmann shifts; grey: Holm's p is at least .05 (HTEB, Figure 7)"),
     "sizes": (charts.size_lines, "Scores by size of model (HTEB, Figure 5)"),
     "drops": (charts.drops, "Drop against original score; lines: mean drops (HTEB, Figure 9)"),
     "profiles": (charts.axis_sizes, "How much each axis changes each model's scores (HTEB, Figures 10 and 11)"),

@@ -300,13 +300,7 @@ def drift(correlations: pd.DataFrame, question: str = "quality") -> Exhibit:
 
 def left_out(results: PaperResults) -> Exhibit:
     """Return a table of what was left out, failed, or was included despite the verdict, with reasons."""
-    columns = {
-        **NAMED,
-        "Status": cell("status", spaced),
-        "Reason": "reason",
-        "Data sets": "datasets",
-        "Seeds": "seeds",
-    }
+    columns = {**NAMED, "Status": cell("status", spaced), "Reason": "reason", "Data sets": "datasets", "Seeds": "seeds"}
     caption = "Left out, failed, or included despite the verdict"
     return Exhibit.of("left_out", caption, left_out_table(results.scores), columns)
 
@@ -336,11 +330,7 @@ def datasets(results: PaperResults) -> list[Exhibit]:
         part
         for name in in_order(counted["transformation"].unique())
         for part in _dataset_parts(
-            results,
-            dataset_totals(results.scores, name),
-            f"datasets_{name}",
-            "Transf.",
-            f"scores on {named(name)}",
+            results, dataset_totals(results.scores, name), f"datasets_{name}", "Transf.", f"scores on {named(name)}"
         )
     ]
 

@@ -500,9 +500,4 @@ def instruction_data(frame: pd.DataFrame) -> dict[str, Any]:
                 for passage, value in relevance.items()
             }
             ranked[name] = list(relevance)
-    return single | {
-        "queries": in_memory(queries),
-        "relevant_docs": judged,
-        "top_ranked": ranked,
-        "changed": changed,
-    }
+    return single | {"queries": in_memory(queries), "relevant_docs": judged, "top_ranked": ranked, "changed": changed}

@@ -62,10 +62,7 @@ class PoweredMean:
 
 
 def powered(
-    rated: RatedPairs,
-    pool: Pool,
-    raters: tuple[Floats, Floats] | None = None,
-    formula: Formula = "small_samples",
+    rated: RatedPairs, pool: Pool, raters: tuple[Floats, Floats] | None = None, formula: Formula = "small_samples"
 ) -> PoweredMean:
     """Return the mean rating of all outputs that the rated pairs represent, with its 95% interval (PPI++).
 

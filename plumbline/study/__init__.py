@@ -43,14 +43,7 @@ from plumbline.study.base import (
 from plumbline.study.campaign import AcceptanceSpec, Ethics, RatersSpec, SampleSpec, undecidable
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec
-from plumbline.study.engines import (
-    NO_ENGINE,
-    TAKE_GENERATOR,
-    Engine,
-    EngineSpec,
-    JudgeSpec,
-    unfit_judges,
-)
+from plumbline.study.engines import NO_ENGINE, TAKE_GENERATOR, Engine, EngineSpec, JudgeSpec, unfit_judges
 from plumbline.study.evaluation import BundleSpec, EvaluationSpec, NoEvaluation
 from plumbline.study.human import HUMAN, with_human
 from plumbline.study.places import file_hash as file_hash
@@ -58,12 +51,7 @@ from plumbline.study.places import place, resolved
 from plumbline.study.reach import known_texts, refuse_unreachable
 from plumbline.study.subject import ItemNames, PairSubject, Subject, VerdictUnit
 from plumbline.study.subjects import SubjectSpec
-from plumbline.study.transformations import (
-    EIGHT,
-    Transformation,
-    own_transformations,
-    within_languages,
-)
+from plumbline.study.transformations import EIGHT, Transformation, own_transformations, within_languages
 
 
 class Study(StudyPart):
@@ -130,8 +118,7 @@ class Study(StudyPart):
         default=None, description="settings for crowd workers, or the path of a YAML file with them"
     )
     evaluation: EvaluationSpec = Field(
-        default=NoEvaluation(),
-        description="embedding models and their scoring; leave out for a study of ratings alone",
+        default=NoEvaluation(), description="embedding models and their scoring; leave out for a study of ratings alone"
     )
     bundle: Annotated[BundleSpec, BeforeValidator(as_is, json_schema_input_type=BundleSpec | str)] = Field(
         default=BundleSpec(),

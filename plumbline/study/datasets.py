@@ -6,11 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, field_validator, model_validator
 
 from plumbline.identity import identity
 from plumbline.languages import language_pair, pair_code
@@ -63,8 +59,7 @@ class DatasetSpec(StudyPart):
     )
     sheet: str = Field(default="", description="the sheet of an Excel file, if several have rows")
     revision: str = Field(
-        default="",
-        description="with `mteb`: the revision of the data on the hub, a full commit hash; default: mteb's",
+        default="", description="with `mteb`: the revision of the data on the hub, a full commit hash; default: mteb's"
     )
     language: str | dict[str, str] = Field(
         default="",

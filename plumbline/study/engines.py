@@ -221,7 +221,7 @@ class RecordedSpec(EngineSpec):
     kind: Literal["recorded"] = "recorded"
     path: Line = Field(
         description="recorded: a JSONL file of answers; for a generator also a folder of such files, or HTEB's"
-        " published outputs",
+        " published outputs"
     )
     settings: RecordedSettings = RecordedSettings()
 

@@ -187,13 +187,7 @@ def _of_tasks(tasks: Sequence[HumanTaskSpec]) -> dict[str, dict[str, Any]]:
             "min_pairs": min(20, *items),
             "min_raters": min(2, *raters),
             "rules": [
-                {
-                    "question": task.name,
-                    "label": CANNOT_TELL,
-                    "at_most": 0.5,
-                    "pools": [task.name],
-                }
-                for task in tasks
+                {"question": task.name, "label": CANNOT_TELL, "at_most": 0.5, "pools": [task.name]} for task in tasks
             ],
         },
     }

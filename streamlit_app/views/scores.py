@@ -53,9 +53,7 @@ def draw(reader: ScoreReader) -> None:
     elif judging.scored_by == WORDINGS:
         sections(lambda: _parts(reader, reader.wordings()))
         report(
-            reader,
-            "wordings",
-            "scores under each wording, best and worst wordings, boards, and authors of wordings",
+            reader, "wordings", "scores under each wording, best and worst wordings, boards, and authors of wordings"
         )
     else:
         sections(lambda: _models(reader))

@@ -12,10 +12,7 @@ import yaml
 from plumbline.prompts import PROMPTS
 from plumbline.study import Study, load_study
 
-RATERS = {
-    "per_pair": 2,
-    "simulated": [{"name": "even", "noise": 0.1}, {"name": "kind", "bias": 0.1, "noise": 0.1}],
-}
+RATERS = {"per_pair": 2, "simulated": [{"name": "even", "noise": 0.1}, {"name": "kind", "bias": 0.1, "noise": 0.1}]}
 CHAT = [{"role": "user", "content": "Wo ist مرحبا?"}, {"role": "assistant", "content": "<b>Hier</b>"}]
 WORDS = "amber birch cedar delta ember flint grove heath islet jetty knoll larch marsh notch ocean pines quarry ridge"
 

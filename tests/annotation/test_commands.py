@@ -54,9 +54,7 @@ sys.exit(7 if status("argilla.example.org") == 200 != status("other.example.org"
 """
 
 
-def test_serve_prints_passwords_once_and_ends_cleanly_by_a_signal_or_with_a_command(
-    tmp_path: Path,
-) -> None:
+def test_serve_prints_passwords_once_and_ends_cleanly_by_a_signal_or_with_a_command(tmp_path: Path) -> None:
     """The first time it is started as a person does; then its status is the command's, and it answers to its names."""
     home = server.Home(tmp_path / "home")
     serve = ["serve", "--study", str(DEMO), "--data", str(home.path), "--port", str(free_port())]

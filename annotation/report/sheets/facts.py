@@ -20,14 +20,7 @@ from annotation.questions.question import KINDS, Question
 from annotation.questions.wordings import packaged
 from annotation.report.exhibits import wording_exhibit
 from annotation.report.material import CampaignMaterial
-from annotation.report.methods import (
-    languages_of,
-    methods,
-    methods_blocks,
-    methods_facts,
-    rated_by,
-    rated_here,
-)
+from annotation.report.methods import languages_of, methods, methods_blocks, methods_facts, rated_by, rated_here
 from annotation.sampling.queues import Queue, block_numbers
 from annotation.verdicts.tables import SIMULATED, display, scoped, with_interval
 from plumbline.exhibits.templates import environment, listed

@@ -46,10 +46,7 @@ from tests.annotation.crowd.test_entry import ticket
 from tests.conftest import make_variant
 
 SESSIONS = itertools.count()
-SONA = {
-    "preset": "sona",
-    "complete": "https://u.sona-systems.example/webstudy_credit.aspx?survey_code={participant}",
-}
+SONA = {"preset": "sona", "complete": "https://u.sona-systems.example/webstudy_credit.aspx?survey_code={participant}"}
 END = "https://connect.example.org/project/X1/complete?who={participant}&cc={code}"
 
 

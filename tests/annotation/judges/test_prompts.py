@@ -21,8 +21,7 @@ FOUR = """4| 4. |**4**|__4__|`4`|"4"|4.0|4,0|4,00|four|Four.|VIER|quatre|cuatro|
 
 
 @pytest.mark.parametrize(
-    "text",
-    [*re.split(r"[|\n]", FOUR), "<think>3? No.</think>\n\n4", '```json\n{"reason": "", "rating": 4}\n```'],
+    "text", [*re.split(r"[|\n]", FOUR), "<think>3? No.</think>\n\n4", '```json\n{"reason": "", "rating": 4}\n```']
 )
 def test_an_answer_in_any_form_with_one_reading_on_the_scale_is_read(text: str) -> None:
     assert read_text(Completion(text), FIVE).score == 4.0

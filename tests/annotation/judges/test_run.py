@@ -292,10 +292,7 @@ def test_a_table_that_a_hand_has_changed_is_refused(judged_by: Callable[..., Stu
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        (
-            {"prompt": "pteb_sts", "score": "expected"},
-            "asks for decimals, which take several tokens",
-        ),
+        ({"prompt": "pteb_sts", "score": "expected"}, "asks for decimals, which take several tokens"),
         ({"prompt": "own.yaml"}, "has the unknown variable {rubric}"),
     ],
 )

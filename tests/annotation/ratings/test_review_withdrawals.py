@@ -58,10 +58,7 @@ def of(study: Study, transformation: str, number: int) -> list[str]:
 def test_a_withdrawn_pair_leaves_every_number_and_its_answers_stay(rated: Study) -> None:
     """Three raters rated 24 pairs of each transformation; two of paraphrasing go, each with 3 x 2 ratings."""
     decide(rated, "a", exclude=True, reason="clicks through")
-    out = [
-        *of(rated, "paraphrasing", 1),
-        *(one.repeats for one in CampaignRecords(rated).controls if one.repeats),
-    ][:2]
+    out = [*of(rated, "paraphrasing", 1), *(one.repeats for one in CampaignRecords(rated).controls if one.repeats)][:2]
     assert len(set(out)) == 2
     accept(rated)
     before = {one.transformation: one for one in concluded(rated).verdicts}

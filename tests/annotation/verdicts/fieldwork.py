@@ -217,13 +217,7 @@ WORST = {3.0: {3.0: 0.5, 4.0: 0.5}, 4.0: {4.0: 0.5, 5.0: 0.5}, 4.5: {4.0: 0.4, 5
 
 
 def just_missed(
-    way: Way,
-    number: int,
-    threshold: float,
-    *,
-    raters: bool,
-    good: Mapping[float, float] = FIVES,
-    t_alone: bool = False,
+    way: Way, number: int, threshold: float, *, raters: bool, good: Mapping[float, float] = FIVES, t_alone: bool = False
 ) -> float:
     """The share of campaigns whose lower end is above a mean that is this one, with bad pairs of 1 and good ones."""
     draw, points = np.random.default_rng(2), np.array([*good])

@@ -41,9 +41,7 @@ MAPPING = {"pair": "pair", "rater": "rater", "quality": "quality", "fluency": "f
 
 
 def systems_study(
-    folder: Path,
-    names: Sequence[str] = ("ours", "theirs", "third"),
-    queues: Mapping[str, str] = MappingProxyType({}),
+    folder: Path, names: Sequence[str] = ("ours", "theirs", "third"), queues: Mapping[str, str] = MappingProxyType({})
 ) -> Study:
     """A drawn study of systems in a queue (or `queues`), whose 60 originals are rated in three blocks by two raters."""
     texts = [f"Text {number} says {number * 7919 % 1000} things of {number * 104729 % 997}." for number in range(60)]

@@ -22,12 +22,7 @@ ONCE = (
 
 
 def page(
-    title: str,
-    body: str,
-    status: int = 200,
-    *,
-    room: Mapping[str, Any] | None = None,
-    script: str = "",
+    title: str, body: str, status: int = 200, *, room: Mapping[str, Any] | None = None, script: str = ""
 ) -> HTMLResponse:
     """Return a whole page in the language of a room: never cached, never framed, and without foreign content.
 
