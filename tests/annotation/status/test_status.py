@@ -352,7 +352,7 @@ def test_a_study_of_many_languages_takes_one_screen_and_sums_up_the_rest(
     missing = np.arange(len(progress))  # 0 to 39 open answers
     progress = progress.assign(open=missing, wanted=100, counting=100 - missing)
     lines = fitted(status_text(replace(status, progress=progress))).splitlines()
-    assert len(lines) <= 60 and all(len(line) <= 80 for line in lines if "--study" not in line)
+    assert len(lines) <= 60 and all(len(line) <= 80 for line in lines if f"{brief.file}" not in line)
     shown = [int(line.split()[3].split("/")[0]) for line in lines if line.startswith("Paraphrasing")]
     assert sorted(shown) == sorted(100 - missing)[:16]
     rest = sum(sorted(100 - missing)[16:])
