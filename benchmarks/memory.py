@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import resource
 import subprocess
@@ -15,6 +14,12 @@ from plumbline.study import Study
 
 PROC = Path("/proc")
 _MB = 1 << 20
+#: Runs a command and prints its status, seconds and peak. A process begins with the peak of the one that starts it, so
+#: a small one starts what is measured.
+_STARTER = (
+    "import os, subprocess, sys; _, status, used = os.wait4(subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)"
+    ".pid, 0); print(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss)"
+)
 
 
 def forget_peak() -> None:
@@ -32,7 +37,7 @@ def memory(name: str, process: int | None = None) -> float:
         lines = (PROC / str(process or "self") / "status").read_text(encoding="utf-8").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:")) / 1024
     if name == "VmHWM" and process is None:
-        return _peak(resource.getrusage(resource.RUSAGE_SELF))
+        return _peak(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     resident: int = psutil.Process(process).memory_info().rss
     return resident / _MB
 
@@ -53,12 +58,12 @@ def process(*words: str) -> tuple[float, float]:
 
     Processor time, since a wait for other programs is none of the command's. Raises RuntimeError if it fails.
     """
-    started = subprocess.Popen([sys.executable, "-m", "plumbline", *words], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(started.pid, 0)
-    if os.waitstatus_to_exitcode(status):
+    starter = [sys.executable, "-c", _STARTER, sys.executable, "-m", "plumbline", *words]
+    status, seconds, peak = subprocess.run(starter, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    if int(status):
         raise RuntimeError(f"{' '.join(words)} failed: nothing was measured")
-    return used.ru_utime + used.ru_stime, _peak(used) * _MB / 1e9
+    return float(seconds), _peak(int(peak)) * _MB / 1e9
 
 
-def _peak(used: resource.struct_rusage) -> float:
-    return used.ru_maxrss / (_MB if sys.platform == "darwin" else 1024)  # bytes on macOS, kilobytes elsewhere
+def _peak(most: int) -> float:
+    return most / (_MB if sys.platform == "darwin" else 1024)  # bytes on macOS, kilobytes elsewhere
