@@ -39,9 +39,9 @@ PAIRS, RATERS, PER_PAIR = 100_000, 1_000, 3
 POOLS = ("paraphrasing", "backtranslation", "style_change", "expansion")
 WORDS = 25  #: of a text
 CONTROLS = 50  #: pairs with one control of each kind
-ACCEPT = (18, 1.15, 14)  #: most seconds and gigabytes of `accept`, and seconds of `status`, for a million ratings
-IMPORT = (25, 1.4)  #: most seconds and gigabytes of `import` for a million rows
-PAGE = (18, 1.2)  #: most processor seconds and gigabytes of the dashboard until its first page of a million ratings
+ACCEPT = (16, 1.17, 12)  #: most seconds and gigabytes of `accept`, and seconds of `status`, for a million ratings
+IMPORT = (26, 1.45)  #: most seconds and gigabytes of `import` for a million rows
+PAGE = (16, 1.3)  #: most processor seconds and gigabytes of the dashboard until its first page of a million ratings
 
 
 @benchmark

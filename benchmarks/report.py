@@ -11,7 +11,7 @@ from benchmarks.memory import command
 from benchmarks.registry import Measurement, benchmark
 
 PAIRS, MODELS = 100_000, 11
-LIMITS = {"scores": (60, 1.6), "ratings": (40, 2.0)}  #: most seconds and gigabytes
+LIMITS = {"scores": (47, 1.65), "ratings": (23, 1.2)}  #: most seconds and gigabytes
 SAMPLE = {"status": 2.2, "ratings-report": 5, "scores-report": 8.4}  #: most seconds
 
 
