@@ -362,8 +362,9 @@ def _staying(records: Evidence, *, alike: bool) -> list[Pair]:
         return [pair for pair in records.shown if pair.pair_id not in gone]
     pairs = records.collected.pairs[~records.collected.pairs["pair_id"].isin(list(gone))]
     kinds = ["queue", "pool", "language", "output_language", "transformation", "control"]
-    numbers = pairs.groupby(kinds, observed=True, sort=False).ngroup()
-    of_kinds = pair_records(pairs[~numbers.duplicated()])
+    numbers = pairs.groupby(kinds, observed=True).ngroup()
+    firsts = ~numbers.duplicated()
+    of_kinds = dict(zip(numbers[firsts], pair_records(pairs[firsts]), strict=True))
     return [of_kinds[number] for number in numbers]
 
 

@@ -6,6 +6,7 @@ a near-duplicate of theirs came or went.
 
 from __future__ import annotations
 
+import operator
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
@@ -479,7 +480,7 @@ def mismatch(records: CampaignRecords, pairs: Collection[Pair]) -> tuple[str, ..
 def _other_outputs(study: Study, pairs: Collection[Pair]) -> Iterator[str]:
     """Yield why pairs are no longer those of the study's generator, prompts and outputs."""
     plan = Plan(study)
-    origins = {(pair.transformation, pair.generator_kind, pair.generator_hash, pair.prompt_hash) for pair in pairs}
+    origins = set(map(operator.attrgetter(*MAKERS), pairs))
     for name, kind, *hashes in sorted(origins):
         source = "another generator or other prompts" if hashes[1] else "another function or file of outputs"
         maker = plan.makers.get(name)
