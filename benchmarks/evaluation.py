@@ -25,12 +25,13 @@ from benchmarks.encoding import Timed, has_model
 from benchmarks.evaluation_data import DATA, SEEDS, made_scores, made_study, made_words, write_lines, write_shuffled
 from benchmarks.memory import forget_peak, memory
 from benchmarks.registry import Measurement, benchmark
+from evaluation.measures import measures
 from evaluation.models import embeddings
 from evaluation.models.embeddings import EmbeddingStore
 from evaluation.models.encoder import Encoder
 from evaluation.models.text_models import TextModel
 from evaluation.records import EvaluationRecords
-from evaluation.scoring import evaluate
+from evaluation.scoring import evaluate, evaluate_units
 from evaluation.sources import Folder
 from evaluation.tables.comparisons import split_half_table
 from evaluation.tasks.scoring import make_task, silent_mteb
@@ -38,6 +39,7 @@ from evaluation.units import plan_units
 from generation.datasets.loading import iter_datasets
 from plumbline.study import ROOT, Study
 from plumbline.study.evaluation import ModelSpec
+from plumbline.study.subject import ORIGINAL
 from plumbline.study.transformations import AXES, EIGHT
 
 QUERIES, PASSAGES = 1_000, 5_000
@@ -177,14 +179,14 @@ def tell_peer(folder: Path, kind: str, seed: str) -> dict[str, float]:
         specs.append(_intents(folder, number, 1 if varied else 0.2))
     if kind in ("sts", "whole"):
         specs.append(_sentences(folder, number, 1 if varied else 0.5))
-    changes = (list(EIGHT)[:2], SEEDS[:1]) if kind == "whole" else (list(EIGHT), SEEDS)
+    changes = (list(EIGHT), SEEDS) if kind == "retrieval" else (list(EIGHT)[:2], SEEDS[:1])
     study = made_study(folder, specs, *changes)
-    told = _tell(study, passages, include_rejected=varied)
+    told = _tell(study, passages, varied=varied)
     scores = EvaluationRecords(study).scores.set_index(["dataset", "transformation", "seed"])["score"].dropna()
     model = SentenceTransformer(study.evaluation.models[0].location(ROOT), device="cpu")
     model.encode(["the first text takes longer"])
     wall = cpu = 0.0
-    for unit in plan_units(Folder(study), [], [], include_rejected=varied):
+    for unit in plan_units(Folder(study), [], [], include_rejected=True):
         key = unit.name, unit.transformation, unit.seed
         if key not in scores.index:
             continue
@@ -289,8 +291,11 @@ def tell_store(folder: Path) -> dict[str, float]:
     return {"mb": memory("VmHWM") - before}
 
 
-def _tell(study: Study, untouched: Sequence[str], *, include_rejected: bool = True) -> dict[str, float]:
-    """Evaluate a study whose outputs are shuffled words; `untouched` are the texts that have none."""
+def _tell(study: Study, untouched: Sequence[str], *, varied: bool = True) -> dict[str, float]:
+    """Evaluate a study whose outputs are shuffled words; `untouched` are the texts that have none.
+
+    Unless `varied`, the originals alone are scored.
+    """
     made = write_shuffled(study)
     distinct = list(
         dict.fromkeys([*untouched, *(text for data in iter_datasets(study) for text in _texts(data)), *made])
@@ -299,7 +304,13 @@ def _tell(study: Study, untouched: Sequence[str], *, include_rejected: bool = Tr
     forget_peak()
     before = memory("VmRSS")
     start, used = time.perf_counter(), time.process_time()
-    outcome = evaluate(study, include_rejected=include_rejected, load=timed.load)
+    if varied:
+        outcome = evaluate(study, include_rejected=True, load=timed.load)
+    else:
+        records = EvaluationRecords(study)
+        units = plan_units(Folder(study), [], [], include_rejected=True)
+        originals = [unit for unit in units if unit.transformation == ORIGINAL]
+        outcome = evaluate_units(records, originals, [], [], measures(records), timed.load)
     wall, cpu = time.perf_counter() - start, time.process_time() - used
     mb = memory("VmHWM") - before
     if outcome.failures or outcome.kept:
