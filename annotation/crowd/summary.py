@@ -57,7 +57,7 @@ class CrowdSummary:
     hourly: float  #: median of the submissions' dollars an hour, bonuses included; NaN before there is one
     hourly_in_all: float  #: all their pay over all their time, in dollars an hour; NaN before there is one
     minutes: float  #: median of the submissions' times; NaN before there is one
-    off_rules: int  #: rejections that follow no rule fixed before the first rating
+    off_rules: int  #: rejections that hold and follow no rule fixed before the first rating
 
     @classmethod
     def of(
@@ -78,6 +78,8 @@ class CrowdSummary:
         payments, spent_on = ledger.payments(), ledger.spent_on()
         wage, in_all, seconds = _typical({work: reward + bonus for work, (reward, bonus) in payments.items()})
         counts = ledger.campaign.counts  # a test costs nothing
+        last = {review.submission_id: review for review in ledger.judgements()}
+        rejected = [last.get(work.submission.submission_id) for work in works if work.submission.state == "rejected"]
         return cls(
             platform=ledger.campaign.platform,
             mode=ledger.campaign.mode,
@@ -101,7 +103,7 @@ class CrowdSummary:
             hourly=wage,
             hourly_in_all=in_all,
             minutes=seconds / 60,
-            off_rules=sum(review.decision == "reject" and not on_rules(review) for review in ledger.judgements()),
+            off_rules=sum(review is not None and not on_rules(review) for review in rejected),
         )
 
     @property

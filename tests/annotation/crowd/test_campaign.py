@@ -238,6 +238,9 @@ def test_failed_controls_and_a_rejection_that_the_platform_refused_are_left_to_a
     (refused,) = left
     assert refused.against[0].startswith("you: rejected it, which the platform refused (xxx")
     assert site.assignments[good].status == "Submitted"
+    assert read_summaries(Evidence(study))[0].off_rules == 0
+    step(study, site, lambda campaign: judging.reject(campaign, [good], "too hasty"))
+    assert read_summaries(Evidence(study))[0].off_rules == 1  # its controls were right, and it is one rejection
 
 
 def test_what_signs_speak_against_is_paid_only_for_a_reason(variant: Make, site: MTurkSite) -> None:
