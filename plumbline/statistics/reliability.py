@@ -91,12 +91,12 @@ def icc(
         return Estimate.undefined("all items have the same mean", n_items)
     if form.startswith("1"):
         return _one_way(checked, n_items, mean=form.endswith("k"))
-    table = checked.pivot_table(index="pair_id", columns="rater_id", values="value").to_numpy(np.float64)
-    if np.isnan(table).any():
+    if len(checked) < n_items * checked["rater_id"].nunique():  # a table of a crowd takes gigabytes
         return Estimate.undefined(
             "ICC(2) and ICC(3) need a rating of each item by each rater, and some are missing; ICC(1) does not", n_items
         )
-    return _two_way(table, form)
+    table = checked.pivot_table(index="pair_id", columns="rater_id", values="value")
+    return _two_way(table.to_numpy(np.float64), form)
 
 
 def _one_way(ratings: pd.DataFrame, n: int, *, mean: bool) -> Estimate:
