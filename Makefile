@@ -10,7 +10,7 @@ TORCH ?= auto
 # Set-up compiles nothing: modules are compiled once, when they are first imported, even if a container forbids it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-release test-all check audit format serve dashboard screenshots docs docs-build bench constraints dist browser axe postgres engine clean
+.PHONY: help setup demo test test-release test-all check audit format serve dashboard screenshots docs docs-build bench constraints dist browser chromium axe postgres engine clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s%s\n", $$1, $$2 }'
@@ -61,7 +61,7 @@ serve: setup ## run Argilla on this machine, until Ctrl-C
 dashboard: setup ## run the dashboard on this machine, until Ctrl-C
 	@$(PY) -m plumbline dashboard --study $(STUDY) || [ $$? = 130 ]
 
-screenshots: setup browser ## make the documentation's screenshots, after `make demo` -> docs/images/
+screenshots: setup chromium ## make the documentation's screenshots, after `make demo` -> docs/images/
 	@$(PY) -m benchmarks.screenshots --study $(STUDY)
 
 docs: setup ## serve the documentation site on this machine, until Ctrl-C
@@ -70,7 +70,7 @@ docs: setup ## serve the documentation site on this machine, until Ctrl-C
 docs-build: setup ## build the documentation site -> site/; fail on a broken link
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-bench: setup browser engine ## run the benchmarks -> benchmarks/results/latest.json
+bench: setup chromium engine ## run the benchmarks -> benchmarks/results/latest.json
 	@$(PY) -m benchmarks
 
 constraints: ## pin the newest versions that fit pyproject.toml (then run the tests)
@@ -91,7 +91,10 @@ define debian
 		else echo "no rights to install it: these tests are skipped (sudo apt-get install $(2))"; fi; }
 endef
 
-browser: # for the tests marked `browser`
+browser: # for the tests marked `browser`: Debian's chromium without windows, which takes half of its processor time
+	$(call debian,command -v chromium-headless-shell || command -v chromium-browser || { [ "$$(id -u)" != 0 ] && command -v chromium; },chromium-headless-shell)
+
+chromium: # with windows, for screenshots and benchmarks
 	$(call debian,command -v chromium || command -v chromium-browser,chromium)
 
 axe: setup # axe-core, with which the browser tests check that pages are accessible; without it they print a line

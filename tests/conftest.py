@@ -219,11 +219,11 @@ def far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[S
 
 @contextlib.contextmanager
 def browsing() -> Iterator[Browser]:
-    """Debian's chromium; skipped where there is none, but never in CI.
+    """Debian's chromium, without windows if that is there; skipped where there is none, but never in CI.
 
     While it is there its event loop runs in this thread, and nothing else can start one: generation, for instance.
     """
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    chromium = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None)
     if chromium is None:
         if os.environ.get("CI"):
             pytest.fail("CI must have chromium: see the Makefile's target `browser`")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from plumbline.records import Pair
 from plumbline.study import load_study
 from streamlit_app.app import PAGES
 from tests.axe import grave
+from tests.conftest import browsing
 from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS
 from tests.streamlit_app.test_app import SECTIONS
 
@@ -41,10 +41,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[BrowserContext]:
     """One for all pages, which keeps the scripts that it has fetched and compiled."""
-    if not (shutil.which("chromium") or shutil.which("chromium-browser")) and not os.environ.get("CI"):
-        pytest.skip("no chromium on this machine")
-    expect.set_options(timeout=60_000)  # on a busy machine what a dialog shows takes more than the usual 5 s
-    with browser.browser() as started:
+    with browsing() as started:
         yield started.new_context()
 
 
