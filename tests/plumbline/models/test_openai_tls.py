@@ -32,6 +32,7 @@ def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    monkeypatch.setattr("plumbline.models.openai.pause", lambda *_: 0.0)  # before a retry
     for name in ("https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     return context
