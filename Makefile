@@ -10,7 +10,7 @@ TORCH ?= auto
 # Set-up compiles nothing: modules are compiled once, when they are first imported, even if a container forbids it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-release test-all check audit format serve dashboard screenshots docs docs-build bench constraints dist browser chromium axe postgres engine clean
+.PHONY: help setup demo test test-release test-all check types audit format serve dashboard screenshots docs docs-build bench constraints dist browser chromium axe postgres engine clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s%s\n", $$1, $$2 }'
@@ -42,11 +42,12 @@ test-release: setup browser engine ## test package, set-up, site, tutorials, aud
 test-all: ## run all tests of both, slow ones in full (docs/promises.md)
 	@PLUMBLINE_TESTS=full PYTEST_TIMEOUT=1200 $(MAKE) --no-print-directory test test-release
 
-check: setup ## check formatting, lint and types, and run `make audit`
+check: types audit ## check formatting, lint and types, and run `make audit`
+
+types: setup
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
-	@$(PYTHON) constraints/audit.py
 
 audit: ## look for published advisories on packages in constraints/*.txt, if a source is reachable
 	@$(PYTHON) constraints/audit.py
