@@ -38,6 +38,8 @@ _IN_TITLE = re.compile(r"[(\[]\s*(?P<low>[01]|-\d{1,3})\s*(?:-|\.\.|/|to|bis|à|
 _STARS = re.compile(r"(?P<given>[★⭐*]{1,10})(?P<rest>☆{0,10})")
 _ORDER = re.compile(r"\w[\w-]*( *[>=] *\w[\w-]*)+")
 _RARE, _FAR = 0.01, 3.0  # an answer this rare that widens the scale this much is off it
+# Codes of statistics programs for a missing answer, and the highest point of a scale that has none such.
+_CODES = {9: 7, **dict.fromkeys((77, 88, 98, 99), 11), **dict.fromkeys((777, 888, 998, 999, 9999), 100)}
 _MOST_LABELS = 40
 _MOST_WORDED = 11  # points from the least to the most, of a scale with words
 _MOST_WORDS = 200  # characters of a label
@@ -349,6 +351,8 @@ def _rating(
     for answer, (number, _) in numbers.items():
         counts[as_number(number)] += texts[answer]
     low, high = scale or _ends(counts)
+    if scale is None:
+        _refuse_code(text, counts, low, high)
     points = _points([number for number in counts if low <= number <= high], low, high)
     values = {answer: as_number(number) for answer, (number, _) in numbers.items() if number in points}
     faults = {
@@ -362,6 +366,24 @@ def _rating(
     }
     worded = {(as_number(number), words) for number, words in numbers.values() if words and number in points}
     return replace(text, kind="rating", points=points, words=_own_words(worded), values=values, faults=faults)
+
+
+def _refuse_code(question: ImportedQuestion, counts: Mapping[float, int], low: float, high: float) -> None:
+    """Raise DataError if one answer from `low` to `high` is apart from all others as a code such as 99 or -1 is."""
+    points = sorted(point for point in counts if low <= point <= high)
+    codes = [point for point in points if -point in (1, 9, 98, 99, 999, 9999) or point in _CODES]
+    others = [point for point in points if point not in codes]
+    if len(others) < 3 or others[0] < 0:
+        return
+    for code in codes:
+        below = code < 0 and (others[0] > 0 or others[-1] > 4 or -code > others[-1])
+        if below or (code > others[-1] + 1 and others[-1] <= _CODES.get(code, 0)):
+            ends, option = _usual_ends(others[0], others[-1], halves=True), f"--scale {question.name}="
+            raise DataError(
+                f"question {question.name!r}: {counts[code]:,} of {sum(counts.values()):,} answers are {code:g}, apart"
+                f" from the others ({others[0]:g} to {others[-1]:g}); add {option}{ends[0]:g}..{ends[1]:g} if it means"
+                f" that an answer is missing, or {option}{min(low, code):g}..{max(high, code):g}"
+            )
 
 
 def _own_words(worded: Collection[tuple[float, str]]) -> Mapping[float, str]:

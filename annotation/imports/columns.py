@@ -219,8 +219,9 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
     draft.leave_out()
     draft.set_original()
     draft.set_points()
+    draft.set_respondent()
     full = frozenset(name for name in columns if table.cells[name].notna().all())
-    faults = (*draft.faults, *draft.faults_of_entries(), *draft.ticks())
+    faults = (*draft.faults, *draft.faults_of_entries(), *draft.ids_of_answers(), *draft.ticks())
     return Proposal(draft.roles, draft.reasons, frozenset(draft.fixed), full, faults)
 
 
@@ -361,6 +362,30 @@ class _Draft:
             if vary and (counts[1]["size"] > counts[1]["nunique"]).any():
                 self.roles[name], self.reasons[name] = "answer", "few whole numbers, in which raters differ"
 
+    def set_respondent(self) -> None:
+        """Take the id of a row as its rater's where each row has one person's answers about all items."""
+        for name in self.named("item") if self.named("by_item") else ():
+            if name not in self.fixed:
+                of_rater = self.table.cells[name].is_unique and not self.named("rater")
+                self.roles[name], self.reasons[name] = "rater" if of_rater else "unused", "a row is one rater's"
+
+    def ids_of_answers(self) -> Iterator[str]:
+        """Yield an id that differs in each row where different raters answer about the same texts."""
+        texts, raters = self.named("original", "output", "text"), self.named("rater")
+        if not texts or not self.named("answer"):
+            return
+        item = [*texts, *self.named("system", "question", "compared", "beside")]
+        again = self.table.cells.duplicated(item, keep=False)
+        if not again.mean() > 0.5 or (raters and self.table.cells.duplicated([*item, *raters]).mean() > _FEW):
+            return
+        for name in self.named("item"):
+            if name not in self.fixed and self.table.cells[name].is_unique:
+                unused, item = (f"--column {shlex.quote(f'{role}={name}')}" for role in ("unused", "item"))
+                yield (
+                    f"{name!r} differs in each row, but {again.sum():,} of {len(again):,} rows have the texts of"
+                    f" another; add {unused} if it numbers the answers, or {item} if each row is an item of its own"
+                )
+
     def ticks(self) -> Iterator[str]:
         """Yield answers of the form's own choice that are one tick in each row, as consent is."""
         answers = self.named("answer")
@@ -408,7 +433,8 @@ def by_name(name: str) -> str:
     if _GRID.search(name):
         role = "" if by_name(name.rpartition("[")[2].rstrip("] ")) == "comment" else "by_item"  # LimeSurvey's [comment]
         return "unused" if left_out(name) else role
-    role = _BY_NAME.get(re.sub(r"[\W_]+", "", _PARTS.split(name)[-1]).casefold(), "")
+    roles = [_BY_NAME.get(re.sub(r"[\W_]+", "", part).casefold(), "") for part in _PARTS.split(name)]
+    role = "truth" if roles[0] == "truth" and roles[-1] == "answer" else roles[-1]  # Toloka's GOLDEN:rating
     return role or ("unused" if left_out(name) else "")
 
 

@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import openpyxl
+import pandas as pd
 import pytest
 
 from annotation.campaign.records import CampaignRecords
@@ -17,6 +18,7 @@ from tests.annotation.imports.importing import (
     LONG,
     RATERS,
     SYSTEMS,
+    TOWNS,
     Workplace,
     answer,
     original,
@@ -79,6 +81,31 @@ def test_a_column_that_fits_two_roles_is_asked_about(place: Workplace, header: l
     assert (
         "36 ratings of 12 pairs" in place.take("d.csv", "--column", "answer=meaning", "--column", f"{role}={name}").out
     )
+
+
+def test_the_number_of_an_answer_is_no_item(place: Workplace) -> None:
+    """Three raters of two texts, whose answers are numbered from 0 on: two pairs of three ratings, not six of one."""
+    header, texts = ["id", "original", "output", "rater", "rating"], [["A cat.", "Cat."], ["A dog.", "Dog."]]
+    rows = [[n, *texts[n // 3], f"r{n % 3}", 1 + n % 5] for n in range(6)]
+    write_csv(place.folder / "r.csv", header, rows)
+    asked = place.refused("r.csv", "--language", "en")
+    assert "--column unused=id" in asked and "--column item=id" in asked
+    place.take("r.csv", "--language", "en", "--column", "unused=id")
+    assert place.ratings().groupby("pair_id").size().tolist() == [3, 3]
+    rows = [[n, *texts[n // 3], "r0", 1 + n % 5] for n in range(6)]  # one rater's: items of the same texts
+    write_csv(place.folder / "one.csv", header, rows)
+    place.take("one.csv", "--language", "en", "--replace")
+    assert place.ratings()["pair_id"].nunique() == 6
+
+
+def test_control_tasks_solutions_are_right_answers(place: Workplace) -> None:
+    header = ["INPUT:original", "INPUT:paraphrase", "OUTPUT:rating", "GOLDEN:rating", "ASSIGNMENT:worker_id"]
+    right = {"Ulm": 5}
+    rows = [[f"In {town}.", f"{town} it is.", 3, right.get(town, ""), worker] for town in TOWNS for worker in "ab"]
+    write_csv(place.folder / "r.csv", header, rows)
+    place.take("r.csv", "--language", "en")
+    assert len(place.ratings()) == 2 * len(TOWNS)
+    assert pd.read_csv(place.study.folder / "truth.csv")["truth"].tolist() == [5]
 
 
 def test_doccano_has_a_file_for_each_annotator(place: Workplace) -> None:

@@ -120,6 +120,29 @@ def test_forms_of_numbers(answers: list[str], wanted: list[float], ends: tuple[f
     assert points(*answers) == (wanted, *ends)
 
 
+@pytest.mark.parametrize(
+    ("code", "others", "scales"),
+    [
+        ("99", "12345", ("1..5", "1..100")),
+        ("-1", "12345", ("1..5", "-5..5")),
+        ("9", "1234567", ("1..7", "1..9")),
+        ("-99", "01234", ("0..4", "-100..100")),
+        ("999", ["3", "40", "77", "100"], ("0..100", "3..999")),
+    ],
+)
+def test_a_code_of_missing_answers_is_asked_about(code: str, others: Sequence[str], scales: tuple[str, str]) -> None:
+    asked = refused(*others, *others, code)
+    assert all(f"--scale clear={scale}" in asked for scale in scales), asked
+    question = read([*others, code], scales[0])
+    assert code in question.faults and set(question.values) == set(others)
+    assert not read([*others, code], scales[1]).faults
+
+
+@pytest.mark.parametrize("answers", ["123456789", "0123456", ["-2", "-1", "0"], ["-1", "0", "1"], ["0", "50", "99"]])
+def test_no_point_of_a_scale_is_taken_for_such_a_code(answers: Sequence[str]) -> None:
+    assert not read(list(answers)).faults
+
+
 def test_different_answers_are_never_one_number() -> None:
     assert "are on different scales" in refused("3/5", "3/10", "4/5")
     assert "'1 (bad)' and '1 (great)' would be one point" in refused("1 (bad)", "1 (great)", "2 (fine)")
