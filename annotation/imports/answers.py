@@ -24,6 +24,7 @@ from plumbline.words import trim
 
 _WORDS = packaged("imports/words.yaml")
 _NUMBERS = {plain(word): number for number, words in enumerate(_WORDS["numbers"]) for word in words.split()}
+_LESS = {plain(word) for word in _WORDS["less_is_better"].split()}
 _NO_POINT = {plain(word) for words in _WORDS["no_point"] for word in words.split(" / ")}
 _DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"), "-")
 _NUMBER = (
@@ -219,6 +220,7 @@ def _numbered(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScal
     ends = _ends_in_title(text.title, texts, forms) or _ends_in_words(forms.values())
     question = _rating(text, texts, numbers, ends)
     _refuse_reversed(question)
+    _refuse_unknown_direction(question)
     return question
 
 
@@ -329,6 +331,16 @@ def _refuse_reversed(question: ImportedQuestion) -> None:
         f" {points[-1][1]!r}; add --scale {question.name}={high:g}..{low:g} if less is better, or --scale"
         f" {question.name}={low:g}..{high:g}"
     )
+
+
+def _refuse_unknown_direction(question: ImportedQuestion) -> None:
+    """Raise DataError if a question's title names something of which less is usually better."""
+    words, low, high = sorted({*plain(question.title).split()} & _LESS), question.points[0], question.points[-1]
+    if words and not question.words:
+        raise DataError(
+            f"question {question.name!r}: less {words[0]} may be better; add --scale"
+            f" {question.name}={high:g}..{low:g} if it is, or --scale {question.name}={low:g}..{high:g}"
+        )
 
 
 def _is_numeric(texts: Mapping[str, int], numbers: Mapping[str, float]) -> bool:

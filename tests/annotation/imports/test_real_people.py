@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from annotation import ac2, alpha, icc, kappa
 from plumbline.resources import ROOT
@@ -112,10 +113,14 @@ def test_fleiss_kappa_by_batch_is_that_of_other_packages(batch: int) -> None:
 
 def test_rankings_come_in_as_the_ranks_that_were_given(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
-    done = place.take(
-        str(NUMBERS / "apty.csv"), "--column", "item=task", "--column", "item=candidate", "--column", "answer=rank"
-    )
     ranks = pd.read_csv(NUMBERS / "apty.csv")["rank"]
+    roles = ("item=task", "item=candidate", "answer=rank")
+    command = (str(NUMBERS / "apty.csv"), *(word for role in roles for word in ("--column", role)))
+    scales = [f"--scale=rank={ends}" for ends in (f"{ranks.max()}..1", f"1..{ranks.max()}")]
+    asked = place.refused(*command)
+    assert all(scale.replace("=rank", " rank") in asked for scale in scales)
+    done = place.take(*command, scales[0])
+    assert yaml.safe_load((place.folder / "studies/mine/questions.yaml").read_text())["questions"][0]["lower_is_better"]
     assert f"{len(ranks):,} ratings of {len(ranks):,} texts" in done.out
     assert place.ratings()["value"].value_counts().to_dict() == ranks.value_counts().to_dict()
 
