@@ -389,7 +389,7 @@ def _refuse_code(question: ImportedQuestion, counts: Mapping[float, int], low: f
         return
     for code in codes:
         below = code < 0 and (others[0] > 0 or others[-1] > 4 or -code > others[-1])
-        if below or (code > others[-1] + 1 and others[-1] <= _CODES.get(code, 0)):
+        if below or (code > others[-1] + 1 and others[-1] <= _CODES.get(int(code), 0)):
             ends, option = _usual_ends(others[0], others[-1], halves=True), f"--scale {question.name}="
             raise DataError(
                 f"question {question.name!r}: {counts[code]:,} of {sum(counts.values()):,} answers are {code:g}, apart"

@@ -374,9 +374,9 @@ class _Draft:
         texts, raters = self.named("original", "output", "text"), self.named("rater")
         if not texts or not self.named("answer"):
             return
-        item = [*texts, *self.named("system", "question", "compared", "beside")]
-        again = self.table.cells.duplicated(item, keep=False)
-        if not again.mean() > 0.5 or (raters and self.table.cells.duplicated([*item, *raters]).mean() > _FEW):
+        facts = [*texts, *self.named("system", "question", "compared", "beside")]
+        again = self.table.cells.duplicated(facts, keep=False)
+        if not again.mean() > 0.5 or (raters and self.table.cells.duplicated([*facts, *raters]).mean() > _FEW):
             return
         for name in self.named("item"):
             if name not in self.fixed and self.table.cells[name].is_unique:
