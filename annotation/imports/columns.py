@@ -371,20 +371,20 @@ class _Draft:
 
     def ids_of_answers(self) -> Iterator[str]:
         """Yield an id that differs in each row where different raters answer about the same texts."""
-        texts, raters = self.named("original", "output", "text"), self.named("rater")
-        if not texts or not self.named("answer"):
+        texts, raters, cells = self.named("original", "output", "text"), self.named("rater"), self.table.cells
+        unique = [name for name in self.named("item") if name not in self.fixed and cells[name].is_unique]
+        if not unique or not texts or not self.named("answer"):
             return
         facts = [*texts, *self.named("system", "question", "compared", "beside")]
-        again = self.table.cells.duplicated(facts, keep=False)
-        if not again.mean() > 0.5 or (raters and self.table.cells.duplicated([*facts, *raters]).mean() > _FEW):
+        again = cells.duplicated(facts, keep=False)
+        if not again.mean() > 0.5 or (raters and cells.duplicated([*facts, *raters]).mean() > _FEW):
             return
-        for name in self.named("item"):
-            if name not in self.fixed and self.table.cells[name].is_unique:
-                unused, item = (f"--column {shlex.quote(f'{role}={name}')}" for role in ("unused", "item"))
-                yield (
-                    f"{name!r} differs in each row, but {again.sum():,} of {len(again):,} rows have the texts of"
-                    f" another; add {unused} if it numbers the answers, or {item} if each row is an item of its own"
-                )
+        for name in unique:
+            unused, item = (f"--column {shlex.quote(f'{role}={name}')}" for role in ("unused", "item"))
+            yield (
+                f"{name!r} differs in each row, but {again.sum():,} of {len(again):,} rows have the texts of"
+                f" another; add {unused} if it numbers the answers, or {item} if each row is an item of its own"
+            )
 
     def ticks(self) -> Iterator[str]:
         """Yield answers of the form's own choice that are one tick in each row, as consent is."""
