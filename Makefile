@@ -36,7 +36,7 @@ demo: setup ## run the whole flow on the sample study, with simulated raters
 test: setup browser axe postgres ## run the tests, slow ones at reduced size, but those of `make test-release`
 	@$(PY) -m pytest -n auto --dist loadfile --ignore tests/release
 
-test-release: setup browser engine ## test package, set-up, site, tutorials, audit, and vLLM and Ray themselves
+test-release: setup browser engine ## test package, set-up, site, tutorials, whole studies of one's own, audit, and vLLM and Ray themselves
 	@$(PY) -m pytest -n auto --dist loadfile tests/release
 
 test-all: ## run all tests of both, slow ones in full (docs/promises.md)

@@ -16,8 +16,8 @@ from plumbline.study import load_study
 from tests.annotation.kinds import ask
 from tests.annotation.questions.test_questions import SHARE, labels_alone
 from tests.concluded import concluded
+from tests.release.test_own_transformations import DEMO, own_study, run
 from tests.streamlit_app.conftest import APP, go_to
-from tests.test_own_transformations import DEMO, own_study, run
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
