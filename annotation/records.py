@@ -32,8 +32,8 @@ class Group(Record):
 
 #: The definition of P in tables, reports, pages and documents.
 P_IS = (
-    "P is 1 minus the p-value of the hypothesis that the mean, or share, does not meet its limit: 0.975 or more is"
-    " evidence that it does, 0.025 or less that it does not; of several rules the lowest P."
+    "P is 1 minus the p-value of the hypothesis that the mean, or share, misses its limit. A P of 0.975 or more is"
+    " evidence that it meets the limit, a P of 0.025 or less that it misses it. Of several rules it is the lowest P."
 )
 
 

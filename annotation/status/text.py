@@ -241,8 +241,8 @@ _LISTED = 12  # transformations or systems that a sentence names; of more it has
 _WORDS: Mapping[Outcome, str] = {"accepted": "Accepted", "rejected": "rejected", "undecided": "undecided"}
 _LATE = {
     "": "",
-    "late": "By rules that were fixed after the ratings: ",
-    "unknown": "By rules that were perhaps fixed after the ratings: ",
+    "late": " (by rules that were fixed after the ratings)",
+    "unknown": " (by rules that were perhaps fixed after the ratings)",
 }
 
 
@@ -271,10 +271,11 @@ def better(compared: SideBySide, preferred: SideBySide) -> list[str]:
 def in_short(answer: str, doubts: Sequence[str], step: NextStep) -> tuple[str, ...]:
     """Return three sentences: the answer, the first doubt with the number of others, the next step."""
     more = f" {count(len(doubts) - 1, 'further doubt')}." if doubts[1:] else ""
+    command = f"`{step.command}`" if step.command else ""  # to be pasted
     return (
         answer,
         f"Doubtful: {doubts[0]}.{more}" if doubts else "Doubtful: nothing that was checked.",
-        f"Next: {step}",  # no full stop: its first line is a command, to be pasted
+        f"Next: {': '.join(filter(None, [command, step.words]))}",
     )
 
 
@@ -300,7 +301,7 @@ def decided(verdicts: Sequence[Verdict]) -> str:
         if names or outcome == "accepted":
             many = f"{len(names)} of {len(of)}" if len(names) > _LISTED else ""
             parts.append(f"{word}: {many or ', '.join(names) or 'nothing'}")
-    return f"{lateness}{'; '.join(parts)}."
+    return f"{'; '.join(parts)}{lateness}."
 
 
 def say_next_of(options: StudyOptions) -> None:

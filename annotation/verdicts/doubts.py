@@ -94,13 +94,12 @@ def _signs(evidence: Evidence, signs: Sequence[Sign]) -> Iterator[str]:
     raters = list(dict.fromkeys(sign.rater_id for sign in counting_signs))
     if not raters:
         return
-    rules = ", ".join(f"{rule} {n}" for rule, n in Counter(sign.rule for sign in counting_signs).most_common())
+    rules = ", ".join(f"{rule}: {n}" for rule, n in Counter(sign.rule for sign in counting_signs).most_common())
     share = sum(counts[rater] for rater in raters) / sum(counts.values())
     decided = {decision.rater_id for decision in evidence.decisions} & set(raters)
     undecided = len(raters) - len(decided)
-    unsettled = (
-        f"; nobody has decided about {undecided} of them (`{evidence.study.command('review')}`)" if undecided else ""
-    )
+    whom = "them" if undecided == len(raters) else f"{undecided} of them"
+    unsettled = f"; nobody has decided about {whom} (`{evidence.study.command('review')}`)" if undecided else ""
     show = "shows" if len(raters) == 1 else "show"
     yield (
         f"{len(raters):,} of {count(len(counts), 'rater')} whose answers count {show} signs of careless answers"
@@ -248,7 +247,8 @@ def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
                 label += f" alpha {told_from(summary.alpha.value, LOW_ALPHA)}"
                 places[f"{label}, AC2 {told_from(summary.ac2.value, FAIR_AC2)}"] = None
     if places:
-        yield f"alpha is below {LOW_ALPHA:g} although AC2 is {FAIR_AC2:g} or more: {_some(list(places))}"
+        bands = f"alpha below {LOW_ALPHA:g}, although AC2 is {FAIR_AC2:g} or more"
+        yield f"raters agree on the usual answer, but hardly tell pairs apart ({bands}): {_some(list(places))}"
 
 
 def _supply(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:

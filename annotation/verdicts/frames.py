@@ -62,7 +62,7 @@ def judge(  # noqa: PLR0913 (four are names of columns)
     ... )
     >>> for verdict in judge(ratings, design=Design(("quality",), rule=AcceptanceSpec(min_pairs=3))):
     ...     print(verdict.transformation, verdict.language, verdict.decision, verdict.reasons)
-    paraphrasing en accepted ('mean quality 4.17: at least 3',)
+    paraphrasing en accepted ('mean quality 4.17 is at least 3',)
     """
     design = Design() if design is None else design
     if not isinstance(design, Design):

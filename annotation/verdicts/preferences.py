@@ -112,16 +112,16 @@ def answers(done: SideBySide) -> Iterator[str]:
             yield f"No system is preferred most in {question}: {why}"
             continue
         others = choices[(choices["question"] == question) & (choices["system"] == best["system"])]
-        apart = f"{apart_words(others, _named)}, "
         if len(systems) == 2:
-            apart += f"difference of shares {difference_words(others.iloc[0])}"
+            by = f"difference of shares {difference_words(others.iloc[0])}"
         else:
-            apart += f"shares of choices: {from_next(others, systems['system'].iloc[1], _named)}"
+            by = f"shares of choices: {from_next(others, systems['system'].iloc[1], _named)}"
         counts = [count(best["wins"], "win"), count(best["ties"], "tie"), count(best["losses"], "loss", "losses")]
         strength = "" if math.isnan(score) else f", Bradley-Terry score {number(score, sign='+')}"
         of_best = (done.systems["question"] == question) & (done.systems["system"] == best["system"])
         texts = f"; texts: {parts}" if (parts := in_languages(done.systems[of_best])) else ""
-        yield f"{_named(best['system'])} is preferred most ({question}: {', '.join(counts)}{strength}, {apart}{texts})"
+        most = f"{_named(best['system'])} is preferred most ({question}: {', '.join(counts)}{strength}{texts})"
+        yield f"{most}. It is {apart_words(others, _named)} ({by})"
 
 
 def preferences_exhibit(done: SideBySide) -> Exhibit:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from annotation.questions.question import KINDS
 from annotation.questions.summary import Summary
 from annotation.records import Fixed, Verdict
+from plumbline.exhibits.templates import listed
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.study.subject import ItemNames
@@ -213,13 +214,15 @@ def _accepted(judged: Sequence[RuleValue]) -> list[str]:
     reasons = []
     for values in parts.values():
         rule, upper = values[0].rule, values[0].rule.at_least is None
-        numbers = ", ".join(value.number for value in values).replace(f", {rule.statistic} ", ", ")
+        first, *others = (value.number for value in values)
+        numbers = [first, *(number.removeprefix(f"{rule.statistic} ") for number in others)]
         if values[0].by_interval:
-            end = "high" if upper else "low"
-            at = [value.told_from_limit(getattr(value.estimate, end)) for value in values]
-            ends = (f"{value.what} {number} {value.told}" for value, number in zip(values, at, strict=True))
-            numbers = f"{'upper' if upper else 'lower'} end of {', '.join(ends)}"
-        reasons.append(f"{numbers}: at {'most' if upper else 'least'} {rule.limit:g}")
+            ends = ((value, value.estimate.high if upper else value.estimate.low) for value in values)
+            numbers = [f"{value.what} {value.told_from_limit(end)} {value.told}" for value, end in ends]
+            numbers[0] = f"{'upper' if upper else 'lower'} end{'s' if others else ''} of {numbers[0]}"
+        reasons.append(
+            f"{listed(numbers)} {'are' if others else 'is'} at {'most' if upper else 'least'} {rule.limit:g}"
+        )
     return reasons
 
 

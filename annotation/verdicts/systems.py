@@ -31,7 +31,7 @@ from plumbline.study.subject import PAIRS, ItemNames, Subject
 from plumbline.study.transformations import EIGHT
 from plumbline.words import count
 
-_NAMED = 6  # systems that a sentence names
+_NAMED = 6  # systems, or languages, that a sentence names
 _COUNTED = ("n", "wins", "ties", "losses")  # columns that are zero without answers
 Place = tuple[str, ...]  # the key of one group that is judged apart
 LOOKED = tuple(part.name for part in fields(DifferenceLook))  #: numbers of a look
@@ -345,7 +345,7 @@ def in_languages(rows: pd.DataFrame) -> str:
     parts = []
     for (n, reason), of_number in names.items():
         number_words = f"{n:,}{' each' if of_number[1:] else ''}" if n else "none"
-        parts.append(f"{number_words} in {listed(of_number)}" + (f" ({reason})" if reason else ""))
+        parts.append(f"{number_words} in {_some_languages(of_number)}" + (f" ({reason})" if reason else ""))
     return ", ".join(parts)
 
 
@@ -354,8 +354,12 @@ def _unlike_languages(rows: pd.DataFrame, words: Callable[[pd.DataFrame], str]) 
     languages_of = dict[str, list[str]]()
     for code, of_language in rows[(rows["language"] != "") & (rows["n"] > 0)].groupby("language"):
         languages_of.setdefault(words(of_language), []).append(language_name(str(code)))
-    parts = [f"{text} in {listed(names)}" for text, names in languages_of.items()]
+    parts = [f"{text} in {_some_languages(names)}" for text, names in languages_of.items()]
     return f" ({', '.join(parts)})" if parts[1:] else ""
+
+
+def _some_languages(names: Sequence[str]) -> str:
+    return f"{len(names)} languages" if len(names) > _NAMED else listed(names)
 
 
 def _ahead(best: str, lower: bool, rows: pd.DataFrame) -> str:

@@ -290,7 +290,7 @@ def looks_exhibit(frame: pd.DataFrame, called: ItemNames = PAIRS) -> Exhibit:
     """Return looks after blocks (`looks_frame`): a row for each verdict, rule and look."""
     printed = pd.DataFrame(
         {
-            "": row["verdict"],
+            "Verdict": row["verdict"],
             "Question": f"{row['question']} {row['label']}".strip(),
             "Look": str(row["look"]),
             f"{called.item}s".capitalize(): str(row["pairs"]),
@@ -333,7 +333,7 @@ def unbiased_exhibit(verdicts: Iterable[Verdict], called: ItemNames = PAIRS) -> 
     frame = unbiased_frame(verdicts)
     printed = pd.DataFrame(
         {
-            "": scoped(row["transformation"], row["language"], row["task_type"]),
+            called.judged.capitalize(): scoped(row["transformation"], row["language"], row["task_type"]),
             "Question": row["question"],
             f"{called.item}s".capitalize(): str(row["n_pairs"]),
             "Plain mean": number(row["mean"]),
@@ -475,8 +475,8 @@ def _shares(verdict: Verdict) -> Iterator[dict[Hashable, Any]]:
 def legend_of(some: Sequence[Card]) -> list[str]:
     """Return what the lines of cards are; nothing if no card has any."""
     means = [mean for card in some for mean in card.means]
-    limits = "; the dashes are the limit of its rule" if any(mean.limit is not None for mean in means) else ""
-    line = "Each line is a scale, from its lowest point; the dot is the mean or share, with its 95% interval"
+    limits = ", the dashed mark the limit of its rule" if any(mean.limit is not None for mean in means) else ""
+    line = "Each line is a scale from end to end. The dot is the mean or share, the bar its 95% interval"
     return [f"{line}{limits}."] if means else []
 
 
@@ -488,5 +488,10 @@ def _on_scale(row: Mapping[Hashable, Any], scale: Sequence[float]) -> CardMean:
         for name in ("mean", "low", "high", "threshold")
     }
     return CardMean(
-        row["question"], interval_of(row), places["mean"], places["low"], places["high"], places["threshold"]
+        f"{row['question']} ({low:g} to {high:g})",
+        interval_of(row),
+        places["mean"],
+        places["low"],
+        places["high"],
+        places["threshold"],
     )

@@ -109,6 +109,7 @@ def first_of(agreement: pd.DataFrame, task_name: str) -> pd.Series | None:
 
 
 SIGNIFICANT = 0.05
+_LOW_AGREEMENT = " Where they agree too little, a model far above people fits the labels, not the meaning."
 _FEW_ITEMS, _FEW_RATERS = 30, 2
 
 
@@ -142,9 +143,8 @@ def _differ(material: HumanMaterial) -> str:
     sure = tested[tested["p_holm"] < SIGNIFICANT]
     up, down = int((sure["difference"] > 0).sum()), int((sure["difference"] < 0).sum())
     return (
-        f"Of {count(len(tested), 'difference')} between people and a model on a task, {up}"
-        f" {'is' if up == 1 else 'are'} significantly above and {down}"
-        f" significantly below zero (paired bootstrap over items, Holm over tasks, p < {SIGNIFICANT:g})."
+        f"In {count(len(tested), 'comparison')} with a model on a task, people score significantly higher in {up} and"
+        f" lower in {down} (paired bootstrap over items, Holm over tasks, p < {SIGNIFICANT:g})."
     )
 
 
@@ -153,11 +153,9 @@ def _agree(material: HumanMaterial) -> str:
     flags = [flag(row["measure"], row["value"]) for row in first if row is not None]
     if not flags:
         return ""
-    return (
-        f"Raters agree reliably on {flags.count('reliable')} and too little on {flags.count('problematic')} of"
-        f" {len(flags)} tasks, by HUME's bounds; a model far above people on the latter fits the labels, not the"
-        " meaning."
-    )
+    low = flags.count("problematic")
+    sentence = f"By HUME's bounds raters agree reliably on {flags.count('reliable')} of {count(len(flags), 'task')}"
+    return f"{sentence} and too little on {low}." + _LOW_AGREEMENT * bool(low)
 
 
 def doubts(material: HumanMaterial) -> list[str]:

@@ -220,7 +220,7 @@ def _notes_on_basis(scores: pd.DataFrame, all_wordings: Grid, grid: Grid, source
         notes.append(f"not analysed: {few} of {grid.default.size} cases (model and task) with fewer than 2 wordings")
     for row in reasons(scores).head(3).to_dict(orient="records"):
         verb = "does" if row["n"] == 1 else "do"
-        notes.append(f"{count(row['n'], 'score')} {verb} not count: {row['reason']} (first: {row['example']})")
+        notes.append(f"{count(row['n'], 'score')} {verb} not count ({row['reason']}), such as {row['example']}")
     return notes
 
 

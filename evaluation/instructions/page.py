@@ -71,16 +71,16 @@ def recommended(analysis: Analysis) -> Exhibit:
         "Default": cell("default_mean", hundred), "Default's rank": numbers("default_rank", 0),
     }  # fmt: skip
     notes = [
-        "Recommended: the mean over accepted wordings, then over tasks. Its interval reflects the choice of wordings,"
-        " with tasks fixed (Student's t, Satterthwaite's degrees of freedom; none if no wordings differ); rank limits"
-        " reflect the choice of tasks",
+        f"Recommended: the mean over {_counting(analysis)}, then over tasks. Its interval reflects the choice of"
+        " wordings, with tasks fixed (Student's t, Satterthwaite's degrees of freedom; none if no wordings differ);"
+        " rank limits reflect the choice of tasks",
         f"Kendall's tau-b with the defaults' board: {number(frame.attrs['tau'])}",
         f"Some defaults are missing; for the defaults' ranks {HOLES[analysis.settings.holes]}"
         if np.isnan(analysis.grid.default).any()
         else "",
         _SHARED,
     ]
-    caption = "Models ranked by the mean over accepted wordings, beside their defaults, scores times 100"
+    caption = f"Models ranked by the mean over {_counting(analysis)}, beside their defaults, scores times 100"
     return _exhibit(analysis, "recommended", caption, frame, columns, notes)
 
 
@@ -261,19 +261,23 @@ def _defaults(analysis: Analysis) -> str:
     counts = compared["verdict"].value_counts()
     counted = ", ".join(f"{counts[name]} {name}" for name in ("inflated", "typical", "deflated") if name in counts)
     return (
-        f"The {defaults.called} scores above the median wording in {above} of {len(compared)} cases (model and task),"
-        f" by {points(float(compared['difference'].mean()))} points on average: {counted}."
+        f"The {defaults.called} scores above the median wording in {above} of {len(compared)} cases (a model on a"
+        f" task). Over all cases it is {points(float(compared['difference'].mean()))} points from the median on"
+        f" average: {counted}."
     )
+
+
+def _counting(analysis: Analysis) -> str:
+    return "accepted wordings" if analysis.all_wordings.gated else "all wordings"
 
 
 def _ranks(analysis: Analysis) -> str:
     board = analysis.recommended
     best = board.iloc[0]
     mean = interval(best["wordings_mean"], best["wordings_low"], best["wordings_high"], hundred)
-    accepted = "accepted wordings" if analysis.all_wordings.gated else "all wordings"
-    sentence = f"By the recommended score, the mean over {accepted}, {best['model']} has {mean}"
+    sentence = f"By the recommended score, the mean over {_counting(analysis)}, {best['model']} has {mean}"
     if len(board) < 2:
-        return f"{sentence}; a single model has no rank."
+        return f"{sentence}. A single model has no rank."
     of_model = analysis.boards[
         (analysis.boards["scenario"] == AGAINST_WORST) & (analysis.boards["chosen"] == analysis.boards["model"])
     ]
@@ -283,10 +287,10 @@ def _ranks(analysis: Analysis) -> str:
     ranked = board[board["default_rank"].notna()]
     moved = int((ranked["rank"] != ranked["default_rank"]).sum())
     verb, each = "differs" if moved == 1 else "differ", "it" if first == 1 else "each"
-    differ = f"{moved} of {len(ranked)} ranks {verb} from the ranks by defaults, " if len(ranked) else ""
+    differ = f" {moved} of {len(ranked)} ranks {verb} from the ranks by defaults." if len(ranked) else ""
     return (
-        f"{sentence} and is first of {len(board)}{shared}; {differ}{count(first, 'model')} can be first if"
-        f" {each} takes its best wordings and all other models their worst."
+        f"{sentence} and is first of {len(board)}{shared}.{differ} {count(first, 'model')} can be first if {each} takes"
+        " its best wordings and all other models their worst."
     )
 
 

@@ -44,7 +44,7 @@ from plumbline.words import count
 FOLDER = "report_evaluation"
 _INPUTS = (SCORES, DRIFT, ACCEPTED_SCORES, ABSTENTION, LOOKS, PAIRS, RATINGS)
 _RANKED = 3  # fewest models for a sentence on their order
-_NOTHING = "No accepted transformation has a score, so the change is unknown"
+_NOTHING = "No accepted transformation has a score, so the change is unknown."
 
 
 @Parameter(name="*")
@@ -67,14 +67,14 @@ _DEFAULT = Choices()
 
 
 def headline(results: PaperResults, status: Status, doubts: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
-    """Return three sentences: the change of scores, doubts, the next step (the missing scores, if there are any)."""
-    study = status.study
-    step = NextStep(study.command(COMMAND), "computes the missing scores") if missing else next_step(status)
-    return in_short(f"{answer(results)}.", doubts, step)
+    """Return the answer, and sentences on doubts and the next step (the missing scores, if there are any)."""
+    step = NextStep(status.study.command(COMMAND), "computes the missing scores") if missing else next_step(status)
+    change, *others = answer(results)
+    return (change, *others, *in_short("", doubts, step)[1:])
 
 
-def answer(results: PaperResults) -> str:
-    """Return a sentence on how scores change on accepted transformations: the mean, its ends, the main axis, the order.
+def answer(results: PaperResults) -> tuple[str, ...]:
+    """Return sentences on how scores change on accepted transformations: mean and ends, the main axis, the order.
 
     Each mean is over the models that have the total's difference, or, if none has, a difference on the axis.
 
@@ -84,20 +84,23 @@ def answer(results: PaperResults) -> str:
     if scored.empty:
         changes = {axis: frame[f"{axis}_difference"].dropna() for axis in axes.shown}
         axis_changes = [
-            f"{display(axis)} {points(float(differences.mean()))} points ({count(len(differences), 'model')})"
+            f"by {points(float(differences.mean()))} points on the axis {display(axis)}"
+            f" ({count(len(differences), 'model')})"
             for axis, differences in changes.items()
             if len(differences)
         ]
-        return f"There is no total; {', '.join(axis_changes)}" if axis_changes else _NOTHING
+        by_axis_alone = f"On accepted transformations scores change {', '.join(axis_changes)}."
+        return (by_axis_alone, "There is no total of all axes.") if axis_changes else (_NOTHING,)
     change = scored.set_index("model")[f"{axes.total}_difference"].sort_values(kind="stable")
     by_axis = {axis: float(scored[f"{axis}_difference"].mean()) for axis in axes.of_total}
     most = max(by_axis, key=lambda axis: abs(by_axis[axis]))
-    whose = f"{len(change)} models'" if len(change) > 1 else f"{change.index[0]}'s"
+    whose = count(len(change), "model") if len(change) > 1 else change.index[0]
     ends = f" on average, from {_of(change, 0)} to {_of(change, -1)}" if len(change) > 1 else ""
-    sentence = f"On accepted transformations {whose} scores change by {points(change.mean())} points{ends}"
-    if len(by_axis) > 1:
-        sentence += f"; the axis with the largest mean change is {display(most)} ({points(by_axis[most])} points)"
-    return sentence + _order(results)
+    mean = f"On accepted transformations the scores of {whose} change by {points(change.mean())} points{ends}."
+    axis = (
+        f"They change most on the axis {display(most)}: by {points(by_axis[most])} points{' on average' * bool(ends)}."
+    )
+    return tuple(filter(None, [mean, axis if len(by_axis) > 1 else "", _order(results)]))
 
 
 def doubts_of(results: PaperResults, missing: Sequence[str], campaign: Sequence[str]) -> tuple[str, ...]:
@@ -138,15 +141,15 @@ def _left_out(scores: pd.DataFrame) -> list[str]:
 
 
 def _order(results: PaperResults) -> str:
-    """Return a clause on how well models keep their order, or "" if there are too few models."""
+    """Return a sentence on how well models keep their order, or "" if there are too few models."""
     frame = kendall_table(results.scores)
     row = frame[frame["name"] == results.axes.total].iloc[0]
     if row["n_models"] < _RANKED or pd.isna(row["tau"]):
         return ""
     average = " on average over data sets" if row["n_datasets"] > 1 else ""
     return (
-        "; Kendall's tau between the models' rankings by original and by transformed scores is"
-        f" {row['tau']:.2f}{average} (1: the same order)"
+        "Kendall's tau between the models' rankings by original and by transformed scores is"
+        f" {row['tau']:.2f}{average} (1: the same order)."
     )
 
 
@@ -287,7 +290,7 @@ _OUTLINE = {
     "Scores by axis": ("axes",),
     "Scores by transformation": ("transformations",),
     "Shifts": ("shifts",),
-    "Drift against ratings": ("drift_",),
+    "Drift against ratings": ("drift",),
     "Sensitivity: accepted pairs only": ("accepted_",),
     "Sensitivity: the generator": ("generators", "lengths"),
     "Sensitivity: the generator's prompts": ("prompts",),
@@ -343,7 +346,7 @@ def all_exhibits(material: ReportMaterial, choices: Choices) -> dict[str, Exhibi
 
 def all_figures(material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
     """Return the figures by name, from the tables of `all_exhibits`, without empty ones: HTEB's, and Figure 3."""
-    figures = {"drift": _overview(material)} if len(material.rated) else dict[str, Figure]()
+    figures = dict[str, Figure]()
     for name, exhibit in exhibits.items():
         table, frame = name.removesuffix(_REFUSED), exhibit.frame
         nothing = (table == "axes" and name.replace("axes", "transformations") not in exhibits) or (
@@ -353,6 +356,8 @@ def all_figures(material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> di
             draw, caption = _FIGURES[table]
             remark = "; INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" if name.endswith(_REFUSED) else ""
             figures[name] = figure(draw(frame), caption + remark)
+    if len(material.rated):
+        figures["drift"] = _overview(material)
     for number, (model, part) in enumerate(material.rated.groupby("model", sort=False), 1):
         of_model = material.correlations[material.correlations["model"] == model]
         panels = charts.drift_figure(part, of_model, question=material.question, scale=material.scale)

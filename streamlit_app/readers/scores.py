@@ -85,8 +85,8 @@ class ScoreReader(CampaignReader):
 
     @cached(*SCORED)
     def answer(self) -> str:
-        """A sentence on how scores change on accepted transformations (`evaluation.report.page.answer`)."""
-        return f"{answer(self._results())}."
+        """Sentences on how scores change on accepted transformations (`evaluation.report.page.answer`)."""
+        return " ".join(answer(self._results()))
 
     def sentences(self) -> tuple[Sequence[str], str]:
         """The first sentences of the report on scores that the study has, and a warning of simulated answers."""

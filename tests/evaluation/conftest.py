@@ -290,7 +290,7 @@ def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
         "language": "en",
         "output_languages": ("ar", "de", "en", "es", "fr", "tr"),
         "decision": "accepted",
-        "reasons": ("mean quality 4.20: at least 3",),
+        "reasons": ("mean quality 4.20 is at least 3",),
         "n_pairs": 20,
         "questions": (),
         "simulated": False,

@@ -72,17 +72,19 @@ def test_raters_who_failed_every_control_are_said_by_accept_status_and_report(br
     assert {one.decision for one in verdicts} == {"accepted"} and all(one.probability > 0.99 for one in verdicts)
     assert "Not checked: whether raters pass the controls" in verdict_text(verdicts)
     signs, controls, *others = doubts(study, verdicts)
-    assert signs.startswith("3 of 3 raters whose answers count show signs of careless answers (controls 3, too fast 3")
-    assert "100% of the ratings that count are theirs; nobody has decided about 3 of them" in signs
+    assert signs.startswith(
+        "3 of 3 raters whose answers count show signs of careless answers (controls: 3, too fast: 3"
+    )
+    assert "100% of the ratings that count are theirs; nobody has decided about them" in signs
     negative = [pair for pair in CampaignRecords(study).controls if pair.control == "negative"]
     assert negative and controls.endswith("to controls are off by more than 1 point (excluded raters left out)")
-    assert any(line.startswith("alpha is below 0.2 although AC2 is 0.4 or more: ") for line in others)
+    assert any("alpha below 0.2, although AC2 is 0.4 or more" in line for line in others)
     status = status_text(read_status(Evidence(study), NOW))
     assert doubts_text((signs, controls, *others), study.judging, judged=True) in status
     page = write_report(study).read_text(encoding="utf-8")
     assert page.index("In short") < page.index("What is doubtful") < page.index("What was decided")
     short = page[page.index("In short") : page.index("This report")]
-    assert "Accepted: " in short and "Doubtful: 3 of 3 raters" in short and "Next: plumbline review" in short
+    assert "Accepted: " in short and "Doubtful: 3 of 3 raters" in short and "Next: <code>plumbline review" in short
 
 
 def test_exclusions_that_turn_verdicts_are_said(brief: Study, variant: Callable[..., Study]) -> None:
@@ -143,7 +145,7 @@ def test_alpha_is_doubtful_only_beside_a_fair_ac2(brief: Study) -> None:
         own = {name: Estimate(value=value, low=value, high=value) for name, value in (("alpha", alpha), ("ac2", ac2))}
         question = verdict.questions[0].model_copy(update=own)
         found = doubts(brief, [verdict.model_copy(update={"questions": (question,)})])
-        assert any(line.startswith("alpha is below") for line in found) is said, (alpha, ac2)
+        assert any("alpha below" in line for line in found) is said, (alpha, ac2)
 
 
 def test_pairs_that_come_after_a_look_are_doubtful_under_a_rule_for_one(variant: Callable[..., Study]) -> None:

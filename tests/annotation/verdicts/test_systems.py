@@ -219,7 +219,7 @@ def test_labels_that_no_rule_names_are_compared_by_their_shares_and_corrected_to
     (sentence,) = answers(found)
     assert "polite more often for Ours than for Theirs (share +0." in sentence and "best" not in sentence
     assert "often for Theirs than for More" not in sentence
-    assert set(systems_exhibit(found).table().frame["Rank [95%]"]) == {"–"}
+    assert set(systems_exhibit(found).printed["Rank [95%]"]) == {"–"}
     # A rule's label has its own correction and a rank, whatever else is compared; blocks compare it alone.
     rule = AcceptanceSpec.model_validate({"rules": [{"question": "tone", "label": "polite", "at_least": 0.5}]})
     ruled = compared(frame, pairs, Design(("tone",), rule=rule, extra=TONE.extra), PairSubject())

@@ -38,7 +38,7 @@ def results(scores: pd.DataFrame) -> PaperResults:
 def told(scores: pd.DataFrame, *missing: str, verdicts: Sequence[Verdict] = ()) -> str:
     """The answer, and the doubts as a list."""
     found = PaperResults(scores, verdicts, (), 1)
-    return "\n".join([answer(found), *(f"- {line}" for line in doubts_of(found, missing, ["of the campaign"]))])
+    return "\n".join([*answer(found), *(f"- {line}" for line in doubts_of(found, missing, ["of the campaign"]))])
 
 
 def test_the_answer_and_its_doubts_are_as_they_were(tmp_path: Path) -> None:

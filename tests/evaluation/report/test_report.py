@@ -217,7 +217,7 @@ def test_the_page_says_it_too(reported: Study) -> None:
     assert page.count(f">Summarisation, left out: rejected: {WHY}") == 1  # one note for all tables
     assert page.index("SIMULATED RATINGS") < page.index("<h2>")
     for name in TABLES:
-        assert f"({name}.csv)" in page
+        assert f"{name}.csv" in page
     headings = re.findall(r"<h2>(.*)</h2>", page)
     assert headings[:4] == ["In short", "Contents", "What is doubtful", "Scores by axis"]
     assert headings[-3:] == ["Left out", "This report", "Notes"]
