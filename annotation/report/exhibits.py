@@ -25,7 +25,7 @@ from annotation.records import Group
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import SOURCE_NAMES
 from annotation.statistics.reliability import reliability_table, truth_table
-from annotation.verdicts import preferences, systems, tables
+from annotation.verdicts import tables
 from annotation.verdicts.preregistration import amendments
 from annotation.verdicts.rules import in_words
 from annotation.verdicts.tables import display, interval_of
@@ -51,26 +51,6 @@ def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
 def table_two_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return HTEB's Table 2."""
     return tables.table_two_exhibit(material.groups, material.study.called)
-
-
-def systems_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return systems side by side, on the same originals."""
-    return systems.systems_exhibit(material.side_by_side, material.study.called)
-
-
-def differences_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return the paired differences between systems."""
-    return systems.differences_exhibit(material.side_by_side, material.study.called)
-
-
-def preferences_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return systems by preference."""
-    return preferences.preferences_exhibit(material.preferred)
-
-
-def choices_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return the choices between two systems."""
-    return preferences.choices_exhibit(material.preferred)
 
 
 def labels_exhibit(material: CampaignMaterial) -> Exhibit:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,10 @@ from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.preferences import choices_exhibit, preferences_exhibit
 from annotation.verdicts.preregistration import amendment_lines, fixed_text
 from annotation.verdicts.rules import late_lines, unchecked
-from annotation.verdicts.systems import best_first
+from annotation.verdicts.systems import best_first, differences_exhibit, systems_exhibit
 from annotation.verdicts.tables import (
     CARDS,
     SIMULATED,
@@ -61,7 +63,7 @@ def examples_exhibit(material: CampaignMaterial) -> Exhibit:
     frame = examples(material)
     printed = pd.DataFrame(
         {
-            "": frame["why"],
+            "Example": frame["why"],
             material.study.called.judged.capitalize(): [
                 display(name, pooled=False) for name in frame["transformation"]
             ],
@@ -152,7 +154,7 @@ def write_report(study: Study, at: datetime | None = None) -> Path:
     frames = {table.name: table.frame for table in tables.values()} | drawn
     files = {f"{name}.csv": csv_bytes(frame) for name, frame in frames.items()}
     for name in filter(tables.keys().__contains__, SIDE_BY_SIDE):
-        files |= tables[name].files("")
+        files |= replace(tables[name], questions=_facts(tables[name], material)).files("")
     write_files(folder, files)
     page = folder / "index.html"
     title = f"What people decided: study {study.name}"
@@ -166,18 +168,29 @@ def write_report(study: Study, at: datetime | None = None) -> Path:
     return page
 
 
+def _facts(table: Exhibit, material: CampaignMaterial) -> dict[str, str]:
+    """Return what a paper's caption says of each question: its scale, and how many originals or texts were compared."""
+    facts, noun = dict[str, str](), "originals" if table.name in SIDE_BY_SIDE[:2] else "texts"
+    for name, n in table.frame.groupby("question", sort=False)["n"]:
+        ends = material.rubric.scale_of(str(name)) if name in material.questions else ()
+        scale = f"scale {ends[0]:g} to {ends[-1]:g}, " if ends else ""
+        facts[str(name)] = f"{scale}n = {' to '.join(dict.fromkeys((f'{n.min():,}', f'{n.max():,}')))} {noun}"
+    return facts
+
+
 def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
     """Return the tables by name, in the page's order; some may be empty."""
     verdicts, called = material.verdicts, material.study.called
+    compared = (material.side_by_side, called)
     candidates = [
         exhibits.verdicts_exhibit(material),
         examples_exhibit(material),
         exhibits.table_two_exhibit(material),
-        agreement_exhibit(material.groups, material.study.called),
-        exhibits.systems_exhibit(material),
-        exhibits.differences_exhibit(material),
-        exhibits.preferences_exhibit(material),
-        exhibits.choices_exhibit(material),
+        agreement_exhibit(material.groups, called),
+        systems_exhibit(*compared),
+        differences_exhibit(*compared),
+        preferences_exhibit(material.preferred),
+        choices_exhibit(material.preferred),
         exhibits.labels_exhibit(material),
         looks_exhibit(looks_frame(verdicts), called),
         unbiased_exhibit(verdicts, called),

@@ -13,7 +13,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -141,7 +141,8 @@ class Exhibit:
     """A table: `name` names its files, `frame` has all digits, `printed` (words) is for people.
 
     `notes` say what its numbers lack, and why. It is declared once, and shows itself on HTML pages, in a terminal and
-    the dashboard, and as CSV, Markdown and LaTeX.
+    the dashboard, and as CSV, Markdown and LaTeX. `questions` are those of the column Question that have a LaTeX table
+    of their own, with what its caption says of each.
     """
 
     name: str
@@ -149,6 +150,7 @@ class Exhibit:
     frame: pd.DataFrame
     printed: pd.DataFrame
     notes: tuple[str, ...] = ()
+    questions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -162,6 +164,12 @@ class Exhibit:
         """Return the table of a frame with these columns, by their heads, or as it is printed; empty notes go."""
         rows = columns if isinstance(columns, pd.DataFrame) else printed(frame, columns)
         return cls(name, caption, frame, rows, tuple(filter(None, notes)))
+
+    @property
+    def is_undefined(self) -> bool:
+        """Whether it has measures, none of which is known."""
+        measures = self.frame.select_dtypes("float")
+        return bool(measures.size) and bool(measures.isna().all(axis=None))
 
     def table(self, *, cut: bool = False) -> Table:
         """The table for an HTML page, with its file named; a long one is `cut` to `MOST_ROWS` rows and says so."""
@@ -201,17 +209,24 @@ class Exhibit:
         return "\n".join(lines) + "\n"
 
     def latex(self) -> str:
-        """Return the table as LaTeX, with its notes below. Text stays text.
+        """Return the table as LaTeX, one for each of its `questions`, with its notes below. Text stays text.
 
         A table that is too wide is scaled (graphicx); one that is too long breaks over pages (longtable). A comment at
         the top names the packages, and the letters that pdfLaTeX cannot print.
         """
-        long = self._lines() > _PAGE
-        table = "\n".join(self._pages() if long else self._float())
-        packages = ["array", "booktabs", "longtable" if long else "graphicx"]
+        parts = [self._of_question(number, *facts) for number, facts in enumerate(self.questions.items(), 1)] or [self]
+        table = "\n\n".join("\n".join(part._pages() if part._is_long() else part._float()) for part in parts)
+        fitting = {"longtable" if part._is_long() else "graphicx" for part in parts}
+        packages = ["array", "booktabs", *sorted(fitting)]
         letters = sorted(set(_LATIN.findall(table)))
         engines = f"% and XeLaTeX or LuaLaTeX with a font for these letters: {''.join(letters)}\n" if letters else ""
         return f"% needs \\usepackage{{{','.join(packages)}}}\n{engines}{table}\n"
+
+    def _of_question(self, number: int, question: str, facts: str) -> Exhibit:
+        """Return the part of the table on one question, with its facts in the caption."""
+        rows = self.printed[self.printed["Question"] == question].drop(columns="Question")
+        caption = f"{self.caption}: {question} ({facts})"
+        return Exhibit(f"{self.name}_{number}", caption, self.frame, rows, self.notes)
 
     def _float(self) -> list[str]:
         """Return lines of LaTeX: a table on one page."""
@@ -259,12 +274,12 @@ class Exhibit:
             for numeric, breaks in zip(self._numeric(), wide, strict=True)
         )
 
-    def _lines(self) -> int:
-        """Return roughly how many lines the table takes, with its notes."""
+    def _is_long(self) -> bool:
+        """Return whether the table, with its notes, takes roughly more lines than a page has."""
         rows = sum(
             max((1 + len(cell) // _WIDE for cell in row), default=1) for row in self.printed.itertuples(index=False)
         )
-        return rows + len(" ".join(self.notes)) // _NOTE
+        return rows + len(" ".join(self.notes)) // _NOTE > _PAGE
 
     def _numeric(self) -> list[bool]:
         return [is_numeric(cells) for _, cells in self.printed.items()]
@@ -293,8 +308,8 @@ def is_numeric(cells: Iterable[str]) -> bool:
 
 
 def read_by_people(printed: pd.DataFrame) -> pd.DataFrame:
-    """Return a printed table as pages show it: with minus signs, and without columns in which every cell is empty."""
-    filled = [column for column in printed.columns if printed.empty or any(map(bool, printed[column]))]
+    """Return a printed table as pages show it: with minus signs, and without columns that say nothing."""
+    filled = [column for column in printed.columns if printed.empty or {*printed[column]} - {"", UNDEFINED}]
     return with_minus(printed[filled])
 
 

@@ -73,6 +73,29 @@ def test_latex_fits_wide_columns_and_long_tables_to_the_page() -> None:
     assert long.startswith("% needs \\usepackage{array,booktabs,longtable}\n")
 
 
+def test_latex_has_a_table_for_each_question_with_its_facts_in_the_caption() -> None:
+    frame = pd.DataFrame({"Question": ["a", "b", "a"], "System": ["x", "x", "y"], "Mean": ["1", "50", "2"]})
+    drawn = Exhibit("x", "Means", frame, frame, ("note",), {"a": "scale 1 to 5, n = 3", "b": "share, n = 2"}).latex()
+    first, second = drawn.split("\n\n")
+    assert r"\caption{Means: a (scale 1 to 5, n = 3)}" in first and r"\label{tab:x_1}" in first
+    assert r"x & 1 \\" in first and r"y & 2 \\" in first and "50" not in first and "Question" not in drawn
+    assert r"\caption{Means: b (share, n = 2)}" in second and r"x & 50 \\" in second
+    assert all(part.count(r"\begin{tabular}") == part.count("note.") == 1 for part in (first, second))
+    assert drawn.startswith("% needs \\usepackage{array,booktabs,graphicx}\n") and drawn.count("% needs") == 1
+
+
+def test_a_page_leaves_out_columns_without_a_value_and_says_which_tables_have_none() -> None:
+    frame = pd.DataFrame({"name": ["a", "b"], "value": [float("nan")] * 2, "other": [1.0, float("nan")]})
+    columns = {"Name": "name", "Value": numbers("value"), "Other": numbers("other")}
+    assert list(Exhibit.of("x", "x", frame, columns).table().frame) == ["Name", "Other"]
+    none_known = frame.drop(columns="other")
+    assert [Exhibit.of("x", "x", part, {}).is_undefined for part in (frame, none_known, frame[["name"]])] == [
+        False,
+        True,
+        False,
+    ]
+
+
 def test_reasons_are_said_once_with_all_they_are_given_for() -> None:
     assert reasons(["a", "b", "a", "c"], ["x", "", "x", "x"]) == ("a, c: x",)
     assert reasons(["a", "b"], ["x", "x"]) == ("all: x",)
