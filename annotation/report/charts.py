@@ -7,6 +7,7 @@ A decision has a shape and a word, so that nothing depends on colour.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import altair as alt
 import numpy as np
@@ -14,7 +15,7 @@ import pandas as pd
 
 from annotation.campaign.rubric import Rubric
 from annotation.verdicts.tables import display, interval_of, scoped
-from plumbline.exhibits.charts import NEUTRAL, WIDTH, Kinds, colours, legend_above, rows, tips
+from plumbline.exhibits.charts import MOST_ROWS, NEUTRAL, WIDTH, Kinds, colours, legend_above, rows, tips
 from plumbline.exhibits.table import number
 from plumbline.scales import classes_of, is_whole, marks
 from plumbline.study.transformations import Axes, in_order
@@ -95,7 +96,8 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
     def across(column: str) -> alt.X:
         # A phone has no room for a longer title; the caption says what the lines are.
         extent = alt.X(f"{column}:Q", title="Mean rating").scale(domain=ends, nice=False)
-        placed: alt.X = extent.axis(values=marks(scale), format="d" if is_whole(scale) else "~g")
+        where: Literal["top", "bottom"] = "top" if len(rows) > MOST_ROWS else "bottom"  # the end is out of sight
+        placed: alt.X = extent.axis(values=marks(scale), format="d" if is_whole(scale) else "~g", orient=where)
         return placed
 
     row = alt.Y("name:N", sort=list(rows["name"]), title=None)

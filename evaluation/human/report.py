@@ -74,7 +74,7 @@ def ranges(material: HumanMaterial) -> Chart:
     kinds = kinds.of(frame["kind"])
     reach = spans(frame[frame["kind"] == _EMBEDDING], "score", _TIMES_100, row, _BLUE)
     hover = tips("where:N", "kind:N", "scorer:N", "score:Q:.2f")
-    points = dots(frame, across_of("score", _TIMES_100, zero=False), row, kinds, tooltip=hover, size=70)
+    points = dots(frame, across_of("score", _TIMES_100, zero=False), row, kinds, tooltip=hover)
     return layered([reach, *points], frame["where"].nunique())
 
 

@@ -19,7 +19,6 @@ from plumbline.exhibits.charts import (
     NEUTRAL,
     ROW,
     WIDTH,
-    Interval,
     Kinds,
     dots,
     figure,
@@ -138,7 +137,7 @@ def inflation(table: pd.DataFrame) -> alt.LayerChart:
     frame = pd.concat(parts, ignore_index=True)
     # An interval from 0 to 100%, as of two tasks, says nothing: its line would look like a result.
     frame.loc[(frame["low"] <= 0) & (frame["high"] >= 100), ["low", "high"]] = math.nan
-    layers = dots(frame, across, rows("model", table["model"]), kinds, Interval(scaled=True), tooltip=hover, size=80)
+    layers = dots(frame, across, rows("model", table["model"]), kinds, intervals=True, tooltip=hover)
     return alt.LayerChart(layer=[upright(50.0), *layers], width=WIDTH * 3 // 4, height=ROW * len(table))
 
 

@@ -18,6 +18,7 @@ from evaluation.report.paper_tables import SIGNIFICANT, p_value
 from evaluation.tables.datasets import ENGLISH, OTHERS
 from plumbline.exhibits.charts import (
     COLOURS,
+    MOST_ROWS,
     NAMES,
     NEUTRAL,
     OWN_COLOURS,
@@ -25,7 +26,6 @@ from plumbline.exhibits.charts import (
     ROW,
     SHAPES,
     WIDTH,
-    Interval,
     Kinds,
     colours,
     dots,
@@ -53,14 +53,16 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     all. Models' names longer than `names` pixels are cut; tooltips have them whole.
 
     """
-    axes = Axes.of_columns(table)
+    axes, many = Axes.of_columns(table), len(table) > MOST_ROWS
     series, row = _series(table, axes, "model"), rows("model", table["model"], names)
     kinds, scores = series_kinds(axes).of(series["series"]), alt.Chart(series)
     spans = scores.mark_rule(color=NEUTRAL, opacity=0.5).encode(
         x=alt.X("min(score):Q"), x2=alt.X2("max(score):Q"), y=row
     )
     marks = scores.mark_point(size=110, strokeWidth=2, filled=True, opacity=1).encode(
-        x=alt.X("score:Q", title="Score times 100").scale(zero=False, nice=True),
+        x=alt.X("score:Q", title="Score times 100")
+        .scale(zero=False, nice=True)
+        .axis(orient="top" if many else "bottom"),
         y=row,
         color=kinds.colour,
         shape=kinds.shape,
@@ -77,7 +79,7 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     hover = tips("model:N", "series:N", "original:Q:.2f:Original, same items")
     ticks_of_axes = ticks.encode(x=alt.X("original:Q"), y=row, color=kinds.colour, tooltip=hover)
     layer = [spans, *([ticks_of_axes] if len(originals) else []), marks]
-    return alt.LayerChart(layer=layer, width=WIDTH, height=ROW * len(table))
+    return alt.LayerChart(layer=layer, width=WIDTH, height=(ROW * 3 // 5 if many else ROW) * len(table))
 
 
 def size_lines(table: pd.DataFrame) -> alt.FacetChart:
@@ -152,7 +154,7 @@ def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
         dict(zip(names, [*shapes(axes).values(), "cross"], strict=True)),
     ).of(labelled["series"])
     across = alt.X("shift:Q", title="Shift (points)").axis(tickCount=8)
-    layers = dots(labelled, across, rows("label", labelled["label"], limit=360), kinds, Interval())
+    layers = dots(labelled, across, rows("label", labelled["label"], limit=360), kinds, intervals=True)
     return alt.LayerChart(layer=[upright(0.0), *layers], width=WIDTH * 2 // 3, height=ROW * len(labelled))
 
 

@@ -27,6 +27,7 @@ OWN_COLOURS = ("#A6761D", "#8C6BB1", "#E7298A")
 _OWN_SHAPES = ("triangle-down", "triangle-right", "triangle-left")
 
 ROW = 34  # height in pixels of a row with a name beside it
+MOST_ROWS = 24  # of that height
 WIDTH = 620  # width of such a chart
 PANEL_WIDTH = 280  # width of one chart of several
 NAMES = 260  # width of the names of models
@@ -113,20 +114,6 @@ def columns_of_legend(names: Iterable[str], letters: int) -> int:
     return columns
 
 
-@dataclass(frozen=True)
-class Interval:
-    """The columns that hold the ends of an interval, and the thickness of its line.
-
-    `scaled` keeps the scale of the dots; otherwise the scale widens to hold the line, and zero.
-    """
-
-    low: str = "low"
-    high: str = "high"
-    width: float = 2
-    opacity: float | None = None
-    scaled: bool = False
-
-
 def tips(*columns: str) -> list[alt.Tooltip]:
     """Return tooltips from `name:N`, `score:Q:.2f` (a format) or `score:Q:.2f:Score of all` (a title)."""
     tooltips = []
@@ -170,36 +157,24 @@ def dots(
     frame: pd.DataFrame,
     across: alt.X,
     row: alt.Y,
-    look: Kinds | str,
-    *intervals: Interval,
+    kinds: Kinds,
+    *,
+    intervals: bool = False,
     tooltip: Sequence[alt.Tooltip] = (),
-    size: int = 90,
 ) -> list[alt.Chart]:
-    """Return layers with a dot for each name on an interval's line; a name without ends has the dot alone.
-
-    `look` gives each kind its colour and shape, or is the single colour of diamonds.
-    """
-    encodings: dict[str, Any] = {"y": row}
-    shape: dict[str, Any] = {}
-    mark: dict[str, Any] = {}
-    form: dict[str, Any] = {}
-    if isinstance(look, Kinds):
-        encodings, shape = {"y": row, "color": look.colour}, {"shape": look.shape}
-        if look.in_rows:
-            encodings["yOffset"] = alt.YOffset(f"{look.column}:N", sort=[*look.colours])
-    else:
-        mark, form = {"color": look}, {"color": look, "shape": "diamond"}
+    """Return layers with a dot for each name; with `intervals`, on a line from `low` to `high` if it has these ends."""
+    encodings: dict[str, Any] = {"y": row, "color": kinds.colour}
+    if kinds.in_rows:
+        encodings["yOffset"] = alt.YOffset(f"{kinds.column}:N", sort=[*kinds.colours])
     layers = []
-    for interval in intervals:
-        faint: dict[str, Any] = {} if interval.opacity is None else {"opacity": interval.opacity}
-        lines = alt.Chart(frame.dropna(subset=[interval.low, interval.high]))
-        start = across.copy() if interval.scaled else alt.X()
-        start.shorthand = f"{interval.low}:Q"
-        ends = {"x": start, "x2": alt.X2(f"{interval.high}:Q")}
-        layers.append(lines.mark_rule(strokeWidth=interval.width, **mark, **faint).encode(**ends, **encodings))
-    points = alt.Chart(frame).mark_point(size=size, filled=True, opacity=1, **form)
+    if intervals:
+        start = across.copy()
+        start.shorthand = "low:Q"
+        lines = alt.Chart(frame.dropna(subset=["low", "high"])).mark_rule(strokeWidth=2)
+        layers.append(lines.encode(x=start, x2=alt.X2("high:Q"), **encodings))
+    points = alt.Chart(frame).mark_point(size=80, filled=True, opacity=1)
     hover: dict[str, Any] = {"tooltip": list(tooltip)} if tooltip else {}
-    layers.append(points.encode(x=across, **encodings, **shape, **hover))
+    layers.append(points.encode(x=across, shape=kinds.shape, **encodings, **hover))
     return layers
 
 

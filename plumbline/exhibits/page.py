@@ -107,20 +107,22 @@ class Section:
 
 def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]) -> None:
     """Write a report atomically. `warning` comes first (simulated ratings); empty for none."""
-    tables = [part for section in sections for part in section.parts if isinstance(part, Table)]
-    notes = list(dict.fromkeys(note for table in tables for note in table.notes))
+    noted = [part.notes for section in sections for part in section.parts if isinstance(part, Table) and part.notes]
+    shared = set.intersection(*map(set, noted)) if noted[1:] else set[str]()  # said once, and not at each table
+    notes = list(dict.fromkeys(note for part in noted for note in part))
+    notes.sort(key=lambda note: note not in shared)
     blocks = [
         {
             "heading": section.heading,
             "id": re.sub(r"[^a-z0-9]+", "-", section.heading.lower()).strip("-"),
             "folded": section.folded,
-            "parts": _shown_parts(section.parts, notes),
+            "parts": _shown_parts(section.parts, notes, shared),
         }
         for section in sections
     ]
     script = source("plumbline/exhibits/page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    facts = {"title": title, "warning": warning, "sections": blocks, "notes": notes}
+    facts = {"title": title, "warning": warning, "sections": blocks, "notes": notes, "n_shared": len(shared)}
     facts |= {"script": script, "script_hash": f"sha256-{digest}"}
     with atomic(path) as file:
         file.write(html("plumbline/exhibits/page.html", facts).encode())
@@ -150,8 +152,9 @@ def write_outlined(
 ) -> Path:
     """Write a report into a folder, each file atomically, and return its page. Files of the previous report go.
 
-    `outline` maps headings to names of figures and tables; a heading with none of them is left out. The first figure
-    stands with the answer. Sections of `folded` headings are closed until a reader opens them.
+    `outline` maps headings to names of figures and tables; a heading with none of them is left out, and so is a table
+    without a number. The first figure stands with the answer. Sections of `folded` headings are closed until a reader
+    opens them.
     """
     files: dict[str, bytes] = {}
     for exhibit in exhibits.values():
@@ -161,16 +164,19 @@ def write_outlined(
     write_files(folder, files)
     doubtful = "\n".join(f"– {line}." for line in words.doubts) or "Nothing stands out."
     first, *others = figures or [""]
+    shown = {name: exhibit for name, exhibit in exhibits.items() if not exhibit.is_undefined}
     sections = [
         Section("In short", [*words.headline, *([figures[first]] if first else [])]),
         Section("What is doubtful", [doubtful]),
     ]
     for heading, names in outline.items():
         parts = [figures[name] for name in names if name in others]
-        tables = [exhibits[name].table(cut=True) for name in names if name in exhibits]
+        tables = [shown[name].table(cut=True) for name in names if name in shown]
         if parts or tables:
             sections.append(Section(heading, [*parts, *tables], heading in folded))
-    sections.append(Section("This report", [f"{words.about} {_FILES}"], folded=True))
+    files_alone = ", ".join(f"{name}.csv" for name in exhibits if name not in shown)
+    undefined = f" No number is known in {files_alone}, which the page leaves out." if files_alone else ""
+    sections.append(Section("This report", [f"{words.about} {_FILES}{undefined}"], folded=True))
     write_page(folder / "index.html", words.title, words.warning, sections)
     return folder / "index.html"
 
@@ -183,23 +189,13 @@ def svg(chart: alt.TopLevelMixin) -> str:
     with alt.data_transformers.disable_max_rows():  # they keep notebooks small; a page holds no data
         specification = chart.to_dict(validate=False)  # half of the time, and the tests draw every chart
     config = specification.get("config", {})
-    specification["config"] = config | {part: look | config.get(part, {}) for part, look in _LOOK.items()}
+    looks = {part: look | config.get(part, {}) for part, look in _LOOK.items()}
+    specification["config"] = config | looks | {"aria": False}  # the page describes the chart as a whole
     drawn: str = vl_convert.vegalite_to_svg(json.dumps(specification, sort_keys=True))  # Altair's own is slow
     return drawn
 
 
-def _spans(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Return neighbouring numbers as spans (first, last), in order."""
-    spans: list[tuple[int, int]] = []
-    for number in sorted(numbers):
-        if spans and spans[-1][1] == number - 1:
-            spans[-1] = spans[-1][0], number
-        else:
-            spans.append((number, number))
-    return spans
-
-
-def _shown_parts(parts: Sequence[Part], notes: Sequence[str]) -> list[dict[str, object]]:
+def _shown_parts(parts: Sequence[Part], notes: Sequence[str], shared: Collection[str]) -> list[dict[str, object]]:
     """Return the blocks of a section for the template; figures, or cards, that follow one another are one block."""
     blocks: list[dict[str, object]] = []
     for kind, run in groupby(parts, type):
@@ -210,7 +206,7 @@ def _shown_parts(parts: Sequence[Part], notes: Sequence[str]) -> list[dict[str, 
             blocks.append({"kind": "cards", "cards": [*run]})
         else:
             blocks += [
-                {"kind": "words", "words": part} if isinstance(part, str) else _shown(part, notes)
+                {"kind": "words", "words": part} if isinstance(part, str) else _shown(part, notes, shared)
                 for part in run
                 if isinstance(part, str | Table)
             ]
@@ -223,8 +219,8 @@ def part_html(part: Table | Sequence[Card]) -> str:
     return str(drawn.table(_shown(part, part.notes)) if isinstance(part, Table) else drawn.cards(part))
 
 
-def _shown(table: Table, notes: Sequence[str]) -> dict[str, object]:
-    """Return a table for its template; `notes` are numbered."""
+def _shown(table: Table, notes: Sequence[str], shared: Collection[str] = ()) -> dict[str, object]:
+    """Return a table for its template; `notes` are numbered, and those that tables share are not repeated."""
     rows = [
         [UNDEFINED if cell is None or (isinstance(cell, float) and math.isnan(cell)) else str(cell) for cell in row]
         for row in table.frame.itertuples(index=False)
@@ -232,5 +228,5 @@ def _shown(table: Table, notes: Sequence[str]) -> dict[str, object]:
     head = list(map(str, table.frame.columns))
     columns = [[row[column] for row in rows] for column in range(len(head))]
     numeric = [bool(cells) and is_numeric(cells) for cells in columns]
-    spans = _spans([1 + notes.index(note) for note in dict.fromkeys(table.notes)])
-    return {"kind": "table", "head": head, "rows": rows, "numeric": numeric, "caption": table.caption, "notes": spans}
+    numbers = sorted({1 + notes.index(note) for note in table.notes if note not in shared})
+    return {"kind": "table", "head": head, "rows": rows, "numeric": numeric, "caption": table.caption, "notes": numbers}
