@@ -50,9 +50,17 @@ def is_among(column: pd.Series, values: Iterable[str]) -> NDArray[np.bool_]:
     >>> is_among(pd.Series(["a", "b", "a"]), ["a", "c"]).tolist()
     [True, False, True]
     """
-    codes, names = pd.factorize(column)
-    wanted = set(pd.Index(values).to_numpy(object))
-    return np.array([name in wanted for name in names.to_numpy(object)], np.bool_)[codes]
+    return column.astype("category").isin(pd.Index(values)).to_numpy()
+
+
+def rows_where(frame: pd.DataFrame, mask: NDArray[np.bool_]) -> pd.DataFrame:
+    """Return the rows that a mask chooses; where they come first, as all do, they are not copied.
+
+    >>> rows_where(pd.DataFrame({"x": [1, 2, 3]}), np.array([True, True, False]))["x"].tolist()
+    [1, 2]
+    """
+    number = int(mask.sum())
+    return frame[:number] if mask[:number].all() else frame[mask]
 
 
 def filled(frame: pd.DataFrame, columns: Sequence[str], table: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.records import Decision
+from plumbline.frames import rows_where
 from plumbline.records import SANDBOX, SOURCES, Pair
 
 MARKS = ("excluded", "withdrawn", "again", "surplus")  # columns of `Rating` that are computed at each opening
@@ -117,8 +118,10 @@ def coverage_of(ratings: pd.DataFrame, withdrawn: Collection[str] = ()) -> PairC
 def rows_of(pairs: pd.DataFrame, names: pd.Series) -> np.ndarray:
     """Return the row in `pairs` of each named pair, -1 for an unknown name; each name is looked up once."""
     named = names.astype("category").cat
-    rows: np.ndarray = pd.Index(pairs["pair_id"]).get_indexer(named.categories)[named.codes]
-    return rows
+    rows = np.full(len(named.categories) + 1, -1)
+    rows[named.categories.get_indexer(pd.Index(pairs["pair_id"]))] = np.arange(len(pairs))
+    rows[-1] = -1  # of pairs without a name here, and of names that are missing
+    return rows[named.codes]
 
 
 def counting_ratings(ratings: pd.DataFrame, per_pair: int, *, with_excluded: bool = False) -> pd.DataFrame:
@@ -130,7 +133,8 @@ def counting_ratings(ratings: pd.DataFrame, per_pair: int, *, with_excluded: boo
     Ties in time are broken by the rater's pseudonym. `with_excluded` also lets in what people excluded.
     """
     rated = (ratings["status"] == "submitted") & stays(ratings)
-    submitted = ratings[rated if with_excluded else rated & (ratings["excluded"] == "")]
+    rated = rated if with_excluded else rated & (ratings["excluded"] == "")
+    submitted = rows_where(ratings, rated.to_numpy(np.bool_))
     pair, rater = pd.factorize(submitted["pair_id"])[0], pd.factorize(submitted["rater_id"], sort=True)[0]
     raters = rater.max(initial=0) + 1
     if np.bincount(pd.unique(pair * raters + rater) // raters).max(initial=0) <= per_pair:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -21,6 +21,7 @@ from annotation.campaign.counting import marked, withdrawals
 from annotation.campaign.rubric import Rubric, load_rubric
 from annotation.records import Decision, Look, OfferedAgain, Offering, RuleSet, Supply, TakenLook, Wave
 from plumbline.errors import DataError
+from plumbline.frames import rows_where
 from plumbline.identity import identity
 from plumbline.manifest import RecordFile, StudyRecords
 from plumbline.records import Pair, Rating, Record, arrow_schema, with_decimals_of, with_words
@@ -54,12 +55,13 @@ ITEM_IDS = "item_ids.parquet"  # beside an import's texts, what its files call t
 NOT_IMPORTED = "not_imported.csv"  # rows of imported files that are not in the study; every import writes it
 
 _OF_PAIRS = (
-    *("transformation", "axis", "pool", "dataset", "task_type", "language", "output_language"),
-    *("control", "model", "generator_hash", "prompt_hash"),
+    *("pair_id", "transformation", "axis", "pool", "dataset", "task_type", "language", "output_language"),
+    *("control", "repeats", "model", "generator_hash", "prompt_hash", "generator_kind"),
+    *("fields", "expected", "systems", "queue"),
 )
 _OF_RATINGS = (
     *("pair_id", "transformation", "language", "rater_id", "question", "status"),
-    *("source", "batch", "comment", "answer"),
+    *("source", "batch", "comment", "answer", "excluded", "withdrawn", "order"),
 )
 
 
@@ -90,14 +92,18 @@ class CampaignData:
         Which ratings count is computed: marks in the tables are not read. `per_pair` is `raters.per_pair`, `again` are
         the answers, (pair, rater), whose pairs were offered again.
         """
-        data = cls(_frame(pairs, Pair, _OF_PAIRS), _frame(ratings, Rating, _OF_RATINGS))
+        frames = [_frame(pairs, Pair, _OF_PAIRS), _frame(ratings, Rating, _OF_RATINGS)]
+        pa.default_memory_pool().release_unused()  # reading takes three times what is read
+        of_pairs, of_ratings = (frame["pair_id"].cat.categories.astype("str") for frame in frames)
+        ids = pd.CategoricalDtype(of_pairs.union(of_ratings))  # shared, so that a pair has one code
+        data = cls(frames[0].astype({"pair_id": ids}), frames[1].astype({"pair_id": ids}))
         withdrawn = withdrawals(decisions, data.control_pairs) if decisions and len(data.pairs) else {}
         return cls(data.pairs, marked(data.ratings, decisions, per_pair, withdrawn, again), withdrawn)
 
     @functools.cached_property
     def sample(self) -> pd.DataFrame:
         """The sample's pairs."""
-        return self.pairs[self.pairs["control"] == ""]
+        return rows_where(self.pairs, (self.pairs["control"] == "").to_numpy())
 
     @functools.cached_property
     def sample_pairs(self) -> list[Pair]:
@@ -122,7 +128,7 @@ class CampaignData:
     @functools.cached_property
     def coded_ratings(self) -> pd.DataFrame:
         """The sample's ratings with words as categories, which are quick to group and to compare."""
-        return self.ratings[~self._of_controls]
+        return rows_where(self.ratings, ~self._of_controls.to_numpy())
 
     @functools.cached_property
     def control_ratings(self) -> pd.DataFrame:
@@ -136,13 +142,12 @@ class CampaignData:
     @functools.cached_property
     def known(self) -> pd.DataFrame:
         """The ratings of these pairs."""
-        mask = self.ratings["pair_id"].isin(self.pairs["pair_id"])
-        return self.ratings if mask.all() else self.ratings[mask]
+        return rows_where(self.ratings, self.ratings["pair_id"].isin(self.pairs["pair_id"]).to_numpy())
 
     @functools.cached_property
     def of_sample(self) -> pd.DataFrame:
         """The ratings of the sample's pairs."""
-        return self.known[~self._of_controls[self.known.index]]
+        return rows_where(self.known, ~self._of_controls[self.known.index].to_numpy())
 
 
 def _frame(tables: Iterable[pa.Table], record: type[Record], words: Sequence[str]) -> pd.DataFrame:
@@ -184,7 +189,7 @@ class CampaignRecords(StudyRecords):
     @functools.cached_property
     def collected(self) -> CampaignData:
         """The pairs before raters, and all ratings. Raises DataError for damaged and replaced files."""
-        pairs = [self.table(file, _OF_PAIRS) for file in (PAIRS, CONTROLS)] if self.has(PAIRS) else []
+        pairs = (self.table(file, _OF_PAIRS) for file in (PAIRS, CONTROLS) if self.has(PAIRS))
         ratings, per_pair = self._rating_tables(_OF_RATINGS), self.study.raters.per_pair
         return CampaignData.of_tables(pairs, ratings, self.decided, per_pair, self.answers_again)
 
@@ -239,14 +244,13 @@ class CampaignRecords(StudyRecords):
         """All ratings, of the sample, controls and repeats; an empty frame before the first time."""
         return self.collected.plain_ratings
 
-    def _rating_tables(self, words: Sequence[str]) -> list[pa.Table]:
+    def _rating_tables(self, words: Sequence[str]) -> Iterator[pa.Table]:
         files = [file for file in (RATINGS, CONTROL_RATINGS) if self.has(file)]
-        tables = [self.table(file, words) for file in files]
+        yield from (self.table(file, words) for file in files)
         if files == [RATINGS] and self.noted.notes(CONTROL_RATINGS.name):
             command = CONTROL_RATINGS.command(self.study)
             advice = f"restore it from a copy, or move {RATINGS.name} away too and run `{command}` again"
             raise DataError(f"{self.path(CONTROL_RATINGS)} is gone; {advice}")
-        return tables
 
     @functools.cached_property
     def withdrawn(self) -> Mapping[str, str]:

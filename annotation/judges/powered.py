@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from annotation.campaign.counting import counting_ratings, coverage_of
-from annotation.campaign.records import CampaignRecords
+from annotation.campaign.records import CampaignRecords, without_categories
 from annotation.judges.records import checked, on_scale, together
 from annotation.questions.summary import MeanOfAnswers
 from annotation.records import Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.summaries import Design
-from annotation.verdicts.counted import Basis, basis
+from annotation.verdicts.counted import Basis
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import DataError, PlumblineError
 from plumbline.frames import filled as need_filled
@@ -223,11 +222,9 @@ def outcome_of(evidence: Evidence) -> JudgesOutcome:
 
     Raises DataError if judgements are missing or damaged.
     """
-    design, collected, judging = evidence.design, evidence.collected, read_judging(evidence)
-    counting = counting_ratings(collected.sample_ratings, design.per_pair)
-    coverage = coverage_of(collected.sample_ratings, collected.withdrawn)
-    rests = basis(collected.sample, counting, design, coverage)
-    return JudgesOutcome(judging, powered_means(rests, judging, design), bool(counting["simulated"].any()))
+    judging, simulated = read_judging(evidence), bool(evidence.counting["simulated"].any())
+    rests = replace(evidence.rests, ratings=without_categories(evidence.rests.ratings))
+    return JudgesOutcome(judging, powered_means(rests, judging, evidence.design), simulated)
 
 
 def read_outcome(evidence: Evidence, verdicts: Sequence[Verdict]) -> tuple[JudgesOutcome | None, str]:

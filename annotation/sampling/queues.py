@@ -77,10 +77,10 @@ def frames_by_queue(pairs: pd.DataFrame) -> Iterator[tuple[Queue, pd.DataFrame]]
 
 def queues_of(pairs: Iterable[Pair]) -> dict[Queue, list[Pair]]:
     """Pairs by queue, in their order."""
-    queues: dict[Queue, list[Pair]] = {}
+    queues = dict[tuple[str, ...], list[Pair]]()
     for pair in pairs:
-        queues.setdefault(Queue.of(pair), []).append(pair)
-    return queues
+        queues.setdefault((pair.queue or pair.pool, pair.language, pair.output_language), []).append(pair)
+    return {Queue.of(of_queue[0]): of_queue for of_queue in queues.values()}
 
 
 def most_repeats(once: int) -> int:

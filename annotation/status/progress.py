@@ -63,7 +63,7 @@ class Workload:
         """Return the workload of a study."""
         study, read = evidence.study, evidence.collected
         datasets, wanted = dict[str, str](), dict[str, int]()
-        for queue, group in frames_by_queue(read.pairs):
+        for queue, group in frames_by_queue(read.pairs[["pair_id", "queue", "pool", "language", "output_language"]]):
             wanted[queue.dataset(study.name)] = study.raters_of(queue.pool)
             datasets |= dict.fromkeys(group["pair_id"].to_list(), queue.dataset(study.name))
         names = set(datasets.values())

@@ -62,15 +62,16 @@ def accept(study: Study, amend: str | None = None) -> Acceptance:
     _check(evidence)
     rules = rules_due(evidence, evidence.rules_now, evidence.collected.ratings, amend)
     write_looks(evidence)
-    conclusion = Conclusion(evidence.changed(rules=rules), evidence.design.seed)
+    judged = evidence.changed(rules=rules)
+    conclusion = Conclusion(judged, evidence.design.seed)
     decisions = dict(Counter(verdict.decision for verdict in conclusion.verdicts))
     n_ratings, hashes = len(conclusion.counting), rests_on(evidence)
     look, looks = Look(at=datetime.now(UTC), n_ratings=n_ratings, decisions=decisions, rests_on=hashes), evidence.looks
     if not looks or looks[-1].model_copy(update={"at": look.at}) != look:
         looks = [*looks, look]
-    written = evidence.changed(rules=rules, looks=looks, signs=evidence.signs)
     amendments = amendment_lines(rules, evidence.first)
     groups, compared = conclusion.groups, (conclusion.side_by_side, conclusion.preferred)
+    written = judged.changed(looks=looks, signs=judged.signs)  # last, so that it has what was computed
     acceptance = Acceptance(groups, *compared, conclusion.verdicts, amendments, written)
     write_rules(evidence, rules)
     if len(looks) > len(evidence.looks):  # noted before anybody can read the results

@@ -11,7 +11,6 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.campaign.counting import counting_ratings
 from annotation.campaign.records import CONTROL_RATINGS, LOOKS, PAIRS, RATINGS, RULES, CampaignRecords
 from annotation.ratings.decisions import identity_of
 from annotation.records import Group, Verdict
@@ -47,7 +46,8 @@ class Conclusion:
     def verdicts(self) -> list[Verdict]:
         """The verdicts, in the sample's order."""
         evidence, pairs, ratings = self._evidence, self._pairs, self._ratings
-        verdicts = judged_sample(pairs, ratings, evidence.design, self._seed, evidence.collected.withdrawn)
+        known = self._seed, evidence.collected.withdrawn, evidence.rests
+        verdicts = judged_sample(pairs, ratings, evidence.design, *known)
         verdicts = with_supply(verdicts, evidence.supply, pairs, ratings)
         return with_checks(with_rules_fixed(verdicts, evidence.rules_fixed[0]), evidence)
 
@@ -76,7 +76,7 @@ class Conclusion:
     @functools.cached_property
     def counting(self) -> pd.DataFrame:
         """The sample's ratings that count."""
-        return counting_ratings(self._ratings, self._evidence.design.per_pair)
+        return self._evidence.counting
 
 
 def rests_on(records: CampaignRecords) -> dict[str, str]:

@@ -7,14 +7,15 @@ order that the sample fixes, and those of its first blocks count, up to the look
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import take
 
-from annotation.campaign.counting import PairCoverage
+from annotation.campaign.counting import PairCoverage, rows_of
 from annotation.campaign.records import pair_records
 from annotation.records import NO_REASON
 from annotation.sampling.queues import SCOPES, in_order, original_shared
@@ -22,7 +23,7 @@ from annotation.sampling.sample import COMMAND
 from annotation.statistics.summaries import Design
 from annotation.verdicts.looks import BlockProgress, block_progress
 from annotation.verdicts.tables import scoped
-from plumbline.frames import is_among
+from plumbline.frames import is_among, rows_where
 from plumbline.records import Pair
 from plumbline.statistics.group_sequential import FEWEST
 from plumbline.study import Study
@@ -30,13 +31,14 @@ from plumbline.study.campaign import AcceptanceSpec
 from plumbline.words import count
 
 Place = tuple[str, ...]  # the key of one group that is judged apart
+_GROUPS = ("pool", "task_type")  # what the keys of groups are made of, with the ratings' own language
 
 
 @dataclass(frozen=True)
 class Basis:
     """The pairs and ratings that verdicts rest on."""
 
-    ratings: pd.DataFrame  #: of the pairs that count
+    ratings: pd.DataFrame  #: of the pairs that count, with their `pool` and `task_type`
     blocks: Mapping[Place, BlockProgress] = field(default_factory=dict)  #: by group; empty without blocks
 
 
@@ -47,7 +49,7 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, coverage:
     none of a withdrawn pair. `coverage` says which pairs need not be waited for (`campaign.counting.coverage_of`).
     """
     if not design.blocks:
-        return Basis(with_enough(ratings, design))
+        return Basis(with_facts(with_enough(ratings, design), sample, _GROUPS))
     answered = answers(ratings, design)
     waves = dict(zip(sample["pair_id"], sample["wave"], strict=True))
     originals = {pair.pair_id: original_shared(pair) for pair in pair_records(sample)}
@@ -59,7 +61,14 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, coverage:
         of_blocks = ratings[ratings["pair_id"].isin(ids) & ratings["question"].isin(design.questions)]
         blocks[group] = block_progress(ids.tolist(), of_blocks, numbers, coverage or PairCoverage(), design, group)
     pair_ids = [pair_id for progress in blocks.values() for pair_id in progress.counting]
-    return Basis(ratings[ratings["question"].isin(design.questions) & is_among(ratings["pair_id"], pair_ids)], blocks)
+    counted = ratings[ratings["question"].isin(design.questions) & is_among(ratings["pair_id"], pair_ids)]
+    return Basis(with_facts(counted, sample, _GROUPS), blocks)
+
+
+def with_facts(ratings: pd.DataFrame, sample: pd.DataFrame, names: Collection[str]) -> pd.DataFrame:
+    """Return ratings with these columns of their pairs in the sample; NaN for a pair that is not in it."""
+    rows = rows_of(sample, ratings["pair_id"])
+    return ratings.assign(**{name: take(sample[name].array, rows, allow_fill=True) for name in names})
 
 
 def answers(ratings: pd.DataFrame, design: Design) -> pd.Series:
@@ -85,7 +94,7 @@ def with_enough(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
     """Return the ratings of pairs with `min_raters` answers on every question; `ratings` are counting ones."""
     enough = answers(ratings, design).to_numpy() >= design.rule.min_raters
     chosen = ratings["question"].isin(design.questions) & enough[pd.factorize(ratings["pair_id"])[0]]
-    return ratings if chosen.all() else ratings[chosen]
+    return rows_where(ratings, chosen.to_numpy())
 
 
 _NAMED = 3  # verdicts that a line names

@@ -18,7 +18,7 @@ from annotation.records import Fixed, Sign, TakenLook
 from annotation.sampling.queues import SCOPES, block_numbers
 from annotation.statistics.summaries import Design
 from annotation.statistics.systems import SideBySide
-from annotation.verdicts.counted import Place, basis, with_enough
+from annotation.verdicts.counted import Basis, Place, basis, with_enough
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preferences import preferred
 from annotation.verdicts.preregistration import first_rating, refuse_other_rules, rules_fixed, rules_now
@@ -103,19 +103,20 @@ class Evidence(CampaignRecords):
     @functools.cached_property
     def blocks(self) -> Mapping[Place, BlockProgress]:
         """The progress of each group's blocks; empty for a rule without blocks."""
-        return with_comparisons(self._judged_blocks, self.side_by_side) if self._judged_blocks else {}
+        blocks = self.rests.blocks if self.study.raters.blocks else {}
+        return with_comparisons(blocks, self.side_by_side) if blocks else {}
 
     @functools.cached_property
-    def _judged_blocks(self) -> Mapping[Place, BlockProgress]:
-        """The progress of blocks as far as verdicts need them."""
-        return self._blocks_of(self.counting)
+    def rests(self) -> Basis:
+        """The pairs and ratings that verdicts rest on, with the progress of blocks as far as verdicts need it."""
+        return self._basis_of(self.counting)
 
-    def _blocks_of(self, counting: pd.DataFrame) -> Mapping[Place, BlockProgress]:
+    def _basis_of(self, counting: pd.DataFrame) -> Basis:
         data, design = self.collected, self.design
-        if not design.blocks or data.sample.empty:
-            return {}
-        coverage = coverage_of(data.coded_ratings, data.withdrawn)
-        return basis(data.sample, counting, design, coverage).blocks
+        if data.sample.empty:
+            return Basis(counting)
+        coverage = coverage_of(data.coded_ratings, data.withdrawn) if design.blocks else None
+        return basis(data.sample, counting, design, coverage)
 
     @functools.cached_property
     def counting(self) -> pd.DataFrame:
@@ -125,7 +126,7 @@ class Evidence(CampaignRecords):
     @functools.cached_property
     def side_by_side(self) -> SideBySide:
         """The study's systems on the same originals; no rows without two that share some."""
-        return self._compared(self.counting, self._judged_blocks)
+        return self._compared(self.counting, self.rests.blocks)
 
     @functools.cached_property
     def preferred(self) -> SideBySide:
@@ -138,7 +139,7 @@ class Evidence(CampaignRecords):
         if not self._n_excluded:
             return ()
         every = counting_ratings(self.collected.coded_ratings, self.design.per_pair, with_excluded=True)
-        return self._compared(every, self._blocks_of(every)), self._preferred(every)
+        return self._compared(every, self._basis_of(every).blocks), self._preferred(every)
 
     def _compared(self, counting: pd.DataFrame, blocks: Mapping[Place, BlockProgress]) -> SideBySide:
         design, sample = self.design, self.collected.sample

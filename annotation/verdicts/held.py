@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from annotation.campaign.counting import counting_ratings, coverage_of
 from annotation.campaign.names import named
 from annotation.questions.summary import MeanOfAnswers
 from annotation.ratings.decisions import answers_hash
@@ -21,11 +20,9 @@ from annotation.records import Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.reliability import LEVEL, misses_too_many, telling_apart, vary
 from annotation.statistics.summaries import Design
-from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import rules_for, told_from
 from annotation.verdicts.tables import scoped
-from annotation.verdicts.verdicts import with_facts
 from plumbline.statistics.agreement import Answers
 from plumbline.study.campaign import QualityLimits
 from plumbline.words import count
@@ -99,25 +96,12 @@ def with_checks(verdicts: Sequence[Verdict], evidence: Evidence) -> list[Verdict
     verdicts = [verdict.reviewed(checked=True) for verdict in verdicts]
     if all(verdict.decision == "undecided" for verdict in verdicts):
         return verdicts
-    collected = evidence.collected
-    return held_back(
-        verdicts, collected.sample, collected.coded_ratings, evidence.design, Checks.of(evidence),
-        collected.withdrawn,
-    )  # fmt: skip
+    return held_back(verdicts, evidence.rests.ratings, evidence.design, Checks.of(evidence))
 
 
-def held_back(
-    verdicts: Sequence[Verdict],
-    sample: pd.DataFrame,
-    ratings: pd.DataFrame,
-    design: Design,
-    checks: Checks,
-    withdrawn: Collection[str] = (),
-) -> list[Verdict]:
-    """Return the verdicts, undecided where somebody must look at raters; `ratings` are all of the `sample`'s pairs."""
-    key, counting = SCOPES[design.rule.scope], counting_ratings(ratings, design.per_pair)
-    counted = basis(sample, counting, design, coverage_of(ratings, withdrawn) if design.blocks else None).ratings
-    counted = with_facts(counted, sample, key)
+def held_back(verdicts: Sequence[Verdict], counted: pd.DataFrame, design: Design, checks: Checks) -> list[Verdict]:
+    """Return the verdicts, undecided where somebody must look at raters; `counted` are the ratings behind them."""
+    key = SCOPES[design.rule.scope]
     groups = {tuple(map(str, group_key)): group for group_key, group in counted.groupby(key, observed=True)}
     reasons = {
         group_key: list(reasons_to_look(group, design, checks, group_key[0])) for group_key, group in groups.items()

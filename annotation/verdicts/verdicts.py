@@ -11,14 +11,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from pandas.api.extensions import take
 
-from annotation.campaign.counting import PairCoverage, counting_ratings, coverage_of, rows_of, stays
+from annotation.campaign.counting import PairCoverage, counting_ratings, coverage_of, stays
 from annotation.questions.summary import Chance, MeanOfAnswers
 from annotation.records import RuleResult, Supply, Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.summaries import Design, coded, compact, summarise
-from annotation.verdicts.counted import Basis, Place, answers, basis
+from annotation.verdicts.counted import Basis, Place, answers, basis, with_facts
 from annotation.verdicts.rules import decide, rules_for
 from plumbline.frames import is_among
 from plumbline.study.campaign import RuleSpec
@@ -90,16 +89,18 @@ _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a te
 
 
 def judged_sample(
-    sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, seed: int | None, withdrawn: Collection[str] = ()
-) -> list[Verdict]:
+    sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, seed: int | None, withdrawn: Collection[str] = (),
+    rests: Basis | None = None,
+) -> list[Verdict]:  # fmt: skip
     """Return the verdicts on a sample and all of its ratings, with what exclusions and withdrawals change.
 
     `seed` is that of resampling pairs for intervals of agreement, on which no decision rests; None leaves these out.
-    `withdrawn` are the pairs that people withdrew, as marked in the ratings.
+    `withdrawn` are the pairs that people withdrew, as marked in the ratings. `rests` is their basis, if known.
     """
     ratings = coded(ratings)
-    counting = counting_ratings(ratings, design.per_pair)
-    judged = verdicts(sample, counting, design, seed, coverage_of(ratings, withdrawn) if design.blocks else None)
+    coverage = coverage_of(ratings, withdrawn) if design.blocks else None
+    rests = rests or basis(sample, counting_ratings(ratings, design.per_pair), design, coverage)
+    judged = _verdicts(sample, rests, design, seed)
     judged = with_exclusions(judged, sample, ratings, design, withdrawn)
     return with_withdrawals(judged, sample, ratings, design, withdrawn)
 
@@ -114,11 +115,14 @@ def verdicts(
     and task, as the rule's scope says. Only pairs that count (`verdicts.counted`) enter. `coverage` says which pairs
     need not be waited for (`annotation.campaign.counting.coverage_of`). `seed` is as for `judged_sample`.
     """
+    return _verdicts(sample, basis(sample, ratings, design, coverage), design, seed)
+
+
+def _verdicts(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None) -> list[Verdict]:
     key = SCOPES[design.rule.scope]
-    rests = basis(sample, ratings, design, coverage)
+    sample = sample.assign(counted=is_among(sample["pair_id"], rests.ratings["pair_id"].unique()))
     judged, records = _judged(sample, rests, design, seed), []
-    counted = is_among(sample["pair_id"], rests.ratings["pair_id"].unique())
-    in_groups = sample.assign(counted=counted).groupby([*key, "transformation"], sort=False)["counted"]
+    in_groups = sample.groupby([*key, "transformation"], sort=False)["counted"]
     groups = in_groups.agg(["sum", "size"]).groupby(key, sort=False)
     numbers = {group_key: rows.droplevel([*key]) for group_key, rows in groups}
     for row in sample.drop_duplicates(["transformation", "language", *key[2:]]).to_dict("records"):
@@ -183,22 +187,14 @@ def with_supply(
     ]
 
 
-def with_facts(ratings: pd.DataFrame, sample: pd.DataFrame, names: Collection[str]) -> pd.DataFrame:
-    """Return ratings with these columns of their pairs in the sample; NaN for a pair that is not in it."""
-    rows = rows_of(sample, ratings["pair_id"])
-    return ratings.assign(**{name: take(sample[name].array, rows, allow_fill=True) for name in names})
-
-
 def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None) -> dict[Place, dict[str, object]]:
     """Return the fields of verdicts by the key of each group that the rule's scope judges apart."""
-    rule, key, ratings = design.rule, SCOPES[design.rule.scope], rests.ratings
-    rated = compact(with_facts(ratings, sample, ("pool", "task_type")))
+    rule, key, rated = design.rule, SCOPES[design.rule.scope], compact(rests.ratings)
     groups = {tuple(map(str, group_key)): group for group_key, group in rated.groupby(key, observed=True)}
-    counted = sample[is_among(sample["pair_id"], ratings["pair_id"].unique())]
 
     def judge(group: tuple[tuple[object, ...], pd.DataFrame]) -> tuple[Place, dict[str, object]]:
         names, pairs = group
-        group_key, counting = tuple(map(str, names)), pairs[pairs.index.isin(counted.index)]
+        group_key, counting = tuple(map(str, names)), pairs[pairs["counted"]]
         of_group = groups.get(group_key, rated.iloc[:0])
         n_pairs = int(of_group["pair_id"].nunique())
         progress = rests.blocks.get(group_key)
