@@ -251,8 +251,7 @@ def _apart(submitted: pd.DataFrame, rules: QualityLimits) -> Iterator[Sign]:
     habits = of_rater.agg(n=("pair", "size"), shift=("shift", "mean"))
     # Spearman's rho is Pearson's of the ranks; of n of them, ties or not, the mean is (n + 1) / 2.
     middle = (np.bincount(habit)[habit] + 1) / 2
-    ranks = shared.groupby("habit")[["value", "others"]].rank().to_numpy()
-    mine, theirs = (ranks - middle[:, None]).T
+    mine, theirs = (_ranks(shared[name].to_numpy(), habit) - middle for name in ("value", "others"))
     both, own_square, other_square = (
         np.bincount(habit, product)[habits.index] for product in (mine * theirs, mine * mine, theirs * theirs)
     )
@@ -266,6 +265,15 @@ def _apart(submitted: pd.DataFrame, rules: QualityLimits) -> Iterator[Sign]:
         )
         evidence = f"{question}: {shift:+.2f} from the others' mean, {correlation}"
         yield Sign(rater_id=str(rater), rule="apart from the others", evidence=evidence, n=n)
+
+
+def _ranks(values: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Return each value's rank within its group, ties with their mean; sorted are the groups' distinct values alone."""
+    kind, kinds = pd.factorize(values, sort=True)
+    cell = pd.factorize(group * len(kinds) + kind, sort=True)[0]
+    same, before = np.bincount(cell), np.cumsum(np.bincount(group)) - np.bincount(group)
+    ranks: np.ndarray = (np.cumsum(same) - (same - 1) / 2)[cell] - before[group]
+    return ranks
 
 
 def with_others(sampled: pd.DataFrame) -> pd.DataFrame:
