@@ -6,7 +6,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 from cyclopts.validators import LimitedChoice
@@ -45,8 +45,8 @@ from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, extend_sample, sample_settings
 from annotation.server import Home, has_database
 from annotation.status.next_step import NextStep, next_step
-from annotation.status.status import read_status, unreviewed, with_server
-from annotation.status.text import fitted, headline
+from annotation.status.status import once_ended, read_status, unreviewed, with_server
+from annotation.status.text import fitted, headline, say_next
 from annotation.verdicts.acceptance import accept, answers_lines
 from annotation.verdicts.conclusion import known_verdicts
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
@@ -545,27 +545,27 @@ _REPORTED = ("pairs.parquet", "ratings.parquet", "looks.json", "decisions.json",
 
 
 @contextlib.contextmanager
-def _reporting(study: Study, name: str) -> Iterator[None]:
+def _reporting(study: Study, name: str) -> Iterator[dict[str, Any]]:
     """Note a stage that reports on verdicts. Raises StudyError if a package of the extra `report` is missing."""
-    with stage(study, name, [study.folder / file for file in _REPORTED], [study.folder / name]):
+    with stage(study, name, [study.folder / file for file in _REPORTED], [study.folder / name]) as manifest:
         try:
-            yield
+            yield manifest
         except ModuleNotFoundError as error:
             raise StudyError(f"reports need {error.name}: {installing('report')}") from None
 
 
-def report(*, options: StudyOptions) -> StudyOptions:
+def report(*, options: StudyOptions) -> None:
     """Write the report on raters, agreement and verdicts.
 
     Example: plumbline ratings-report --study studies/demo.yaml
     """
     study = options.load()
-    with _reporting(study, "report"):
+    with _reporting(study, "report") as manifest:
         from annotation.report.page import write_report  # noqa: PLC0415 (extra `report`)
 
-        page = write_report(study)
+        page, status = write_report(study)
     print(f"{study.name}: report -> {page}, and its tables as CSV beside it")
-    return options
+    say_next(study, HomeOptions().home, once_ended(status, manifest))
 
 
 def sheet(*, options: StudyOptions) -> StudyOptions:

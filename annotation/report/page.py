@@ -21,7 +21,7 @@ from annotation.report.charts import looks_charts, mean_intervals, means_in_word
 from annotation.report.exhibits import shares_frame, stamp
 from annotation.report.material import CampaignMaterial, read_material
 from annotation.report.methods import INTERVALS, P_BY, methods
-from annotation.status.status import read_status
+from annotation.status.status import Status, read_status
 from annotation.status.text import headline
 from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.evidence import Evidence
@@ -139,10 +139,11 @@ _OPEN = {"What is doubtful", "What was decided", "Side by side", "Examples", "Wh
 SHARES, MEANS = "ratings_by_point", "means"  # files with the numbers of the figures
 
 
-def write_report(study: Study, at: datetime | None = None) -> Path:
-    """Write `report/index.html`, its tables and figures as CSV, and tables of systems as LaTeX too; returns the page.
+def write_report(study: Study, at: datetime | None = None) -> tuple[Path, Status]:
+    """Write `report/index.html`, its tables and figures as CSV, and tables of systems as LaTeX too.
 
-    Raises DataError before there are verdicts, and for verdicts that no longer follow from what is on disk.
+    Returns the page, and the study's status. Raises DataError before there are verdicts, and for verdicts that no
+    longer follow from what is on disk.
     """
     evidence = Evidence(study)
     material = read_material(evidence, at)
@@ -165,7 +166,7 @@ def write_report(study: Study, at: datetime | None = None) -> Path:
     short = Section("In short", [*sentences, *shown, *legend_of(shown), *figures.pop(MEANS, ())])
     warning = " ".join([*([SIMULATED] if material.simulated else []), *late_lines(material.verdicts)])
     write_page(page, title, warning, [short, *sections(material, tables, figures)])
-    return page
+    return page, status
 
 
 def _facts(table: Exhibit, material: CampaignMaterial) -> dict[str, str]:

@@ -43,6 +43,7 @@ from annotation.verdicts.preregistration import amendment_lines, first_rating, f
 from annotation.verdicts.tables import looks_frame, of_group
 from generation.output_statistics import FlagCount, flagged_lines, flagged_outputs
 from plumbline.errors import DataError, StudyError
+from plumbline.frames import rows_where
 from plumbline.records import ARGILLA
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec
@@ -219,19 +220,21 @@ def read_status(
     read_at: datetime,
     reached: Sequence[Verdict] | None = None,
     manifest: Mapping[str, Any] | None = None,
+    outdated: str = "",
 ) -> Status:
     """The status of a study at a time, from its records. Raises DataError for damaged ones.
 
-    `reached` are valid verdicts that the caller has just reached, and `manifest` is the manifest that records them.
+    `reached` are the verdicts that the caller has reached; none if they are `outdated`, which says what changed.
+    `manifest` is the manifest that records them.
 
     Long: a line for each field.
     """
     study, read = evidence.study, evidence.read_all().collected
     one_of_each = read.pairs.drop_duplicates(MAKERS) if study.judging.transforms else read.pairs
     mismatched = mismatch(evidence, pair_records(one_of_each))
-    verdicts, outdated = _reached(evidence) if reached is None else (reached, "")
+    verdicts, outdated = reached_now(evidence) if reached is None else (reached, outdated)
     manifest = manifest or evidence.manifest
-    stages = stages_of(evidence, manifest, mismatched, outdated)
+    stages = stages_of(evidence, manifest, mismatched, outdated.partition(";")[0])
     ratings, found_signs = read.known, evidence.signs if len(read.known) else []
     rules, broken, lasts = _rules(evidence)
     sampled = stages["sample"].state != "not yet"  # before, the outputs that it would be drawn from are checked
@@ -239,15 +242,15 @@ def read_status(
     warnings = [*mismatched, broken, *(str(flags) for flags in flagged if flags.doubtful)]
     warnings += _unsampled(evidence)
     fresh = stages["verdicts"].state == "done"
-    reached_now = verdicts if fresh else _found_so_far(evidence, may_judge=not broken)
+    so_far = verdicts if fresh else _found_so_far(evidence, may_judge=not broken)
     pairs = evidence.answers_by_pair
-    undecided = _undecided(study.acceptance, pairs, reached_now, evidence.blocks)
+    undecided = _undecided(study.acceptance, pairs, so_far, evidence.blocks)
     again, launch = _again(evidence, stages["published"], undecided), to_launch(evidence)
     ready = not (evidence.offered and (pairs["asked"].any() or again or launch))
     progress = by_transformation(pairs)
     if not evidence.offered:  # imported ratings: how many were asked for is unknown
         progress = progress.assign(wanted=progress["counting"], open=0)
-    progress = _with_verdicts(study, progress, reached_now, undecided, fresh=fresh, ready=ready)
+    progress = _with_verdicts(study, progress, so_far, undecided, fresh=fresh, ready=ready)
     workload = Workload.of(evidence)
     status = Status(
         evidence=evidence,
@@ -265,10 +268,10 @@ def read_status(
         rules_fixed=evidence.rules_fixed[0],
         rules_changed=bool(broken),
         lasting=lasts,
-        to_look_at=tuple(dict.fromkeys(rater for verdict in reached_now for rater in verdict.review.to_look_at)),
-        reached=reached_now,
+        to_look_at=tuple(dict.fromkeys(rater for verdict in so_far for rater in verdict.review.to_look_at)),
+        reached=so_far,
         undecided=tuple(undecided),
-        decided=_all_decided(reached_now, evidence.blocks),
+        decided=_all_decided(so_far, evidence.blocks),
         sources=tuple(sorted(ratings["source"].unique())),
         simulated=bool(ratings["simulated"].any()),
         languages=tuple(dict.fromkeys(chain.from_iterable(_languages(read.pairs)))),
@@ -364,14 +367,14 @@ def _rules(evidence: Evidence) -> tuple[tuple[str, ...], str, str]:
     return tuple(lines), f"{differs}; undo the change, or {how}", lasts
 
 
-def _reached(evidence: Evidence) -> tuple[Sequence[Verdict], str]:
-    """Return the verdicts, and what changed since the last look at them; nothing before the first look."""
+def reached_now(evidence: Evidence) -> tuple[Sequence[Verdict], str]:
+    """Return the verdicts, and what changed since the last look at them, and what to do; nothing before a look."""
     if not evidence.looks:
         return (), ""
     try:
         return looked_at(evidence).verdicts, ""
     except (DataError, StudyError) as error:
-        return (), str(error).partition(";")[0]
+        return (), str(error)
 
 
 def _found_so_far(evidence: Evidence, *, may_judge: bool) -> Sequence[Verdict]:
@@ -436,6 +439,11 @@ def _verdict(decisions: Sequence[str], missing: int, never: str, *, fresh: bool,
     return f"{word}; {count(missing, 'answer')} open" if missing else word
 
 
+def once_ended(status: Status, manifest: Mapping[str, Any]) -> Status:
+    """Return the status after the command that read it, which changed no record, by the manifest that notes its end."""
+    return replace(status, manifest=manifest, stages=stages_of(status.evidence, manifest, status.mismatch), writes="")
+
+
 def status_now(study: Study, home: server.Home) -> Status:
     """Return the status of a study by its records and by the running server.
 
@@ -455,9 +463,11 @@ def with_server(status: Status, collected: CampaignData, home: server.Home) -> S
     status = replace(status, serves=is_served(home), data="" if home == HomeOptions().home else str(home.path))
     if status.stages["published"].annotators is None and ARGILLA not in status.sources:
         return status
-    names = {queue.dataset(status.study.name) for queue, _ in frames_by_queue(collected.pairs)}
-    ratings = collected.known[collected.known["source"] == ARGILLA]
-    submitted = ratings[ratings["status"] == "submitted"]
+    kinds = collected.pairs[["queue", "pool", "language", "output_language"]].drop_duplicates()
+    names = {queue.dataset(status.study.name) for queue, _ in frames_by_queue(kinds)}
+    ratings = collected.known[["pair_id", "rater_id", "status", "excluded", "again", "source"]]
+    ratings = rows_where(ratings, (ratings["source"] == ARGILLA).to_numpy())
+    submitted = rows_where(ratings, (ratings["status"] == "submitted").to_numpy())
     if unnamed := _unnamed(status.study.raters, known_names(home, status.study.name), ratings):
         fault = f"raters.people no longer names {', '.join(unnamed)}, so `collect` stops"
         ways = f"raters.former keeps their answers, `{status.command('collect')} --replace` drops them"

@@ -21,7 +21,7 @@ from annotation.statistics.systems import SideBySide
 from annotation.status.monitoring import DAY, agreement_exhibit
 from annotation.status.next_step import NextStep, absent_words, collecting, next_step
 from annotation.status.progress import Stage
-from annotation.status.status import Status, server_line, status_now, status_of
+from annotation.status.status import Status, server_line, status_now, status_of, with_server
 from annotation.verdicts import preferences
 from annotation.verdicts.conclusion import Conclusion
 from annotation.verdicts.doubts import doubts_text
@@ -309,10 +309,10 @@ def say_next_of(options: StudyOptions) -> None:
     say_next(options.load(), (options if isinstance(options, HomeOptions) else HomeOptions()).home)
 
 
-def say_next(study: Study, home: Home) -> None:
-    """Print the next step of a study: the one that `status` shows now."""
+def say_next(study: Study, home: Home, status: Status | None = None) -> None:
+    """Print the next step of a study: the one that `status` shows now, or that of a status by the study's records."""
     try:
-        status = status_now(study, home)
+        status = with_server(status, status.evidence.collected, home) if status else status_now(study, home)
         step = _with_names(str(next_step(status)), status, known_names(home, study.name))
     except PlumblineError as error:
         step = str(NextStep(study.command("status"), str(error)))

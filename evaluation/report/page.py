@@ -16,9 +16,10 @@ import pandas as pd
 from cyclopts import Parameter
 
 from annotation.campaign.records import LOOKS, PAIRS, RATINGS
+from annotation.options import HomeOptions
 from annotation.status.next_step import NextStep, next_step
-from annotation.status.status import Status, read_status
-from annotation.status.text import in_short
+from annotation.status.status import Status, once_ended, read_status
+from annotation.status.text import in_short, say_next
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import display
 from evaluation.display import points
@@ -159,8 +160,8 @@ def _of(change: pd.Series[float], position: int) -> str:
 
 def write_report(
     study: Study, choices: Choices = _DEFAULT, compared: Study | None = None, prompts: Sequence[Study] = ()
-) -> Path:
-    """Write the report and return its page's path.
+) -> tuple[Path, Status]:
+    """Write the report and return its page's path, and the study's status.
 
     `compared` is a study with another generator, for HTEB's Table 22; `prompts` are studies with the same generator
     under other prompts, for PTEB's Table 12.
@@ -194,7 +195,7 @@ def write_report(
         heading: [name for name in dict.fromkeys((*figures, *exhibits)) if name.startswith(beginnings)]
         for heading, beginnings in _OUTLINE.items()
     }
-    return write_outlined(study.folder / FOLDER, words, outline, exhibits, figures, _FOLDED)
+    return write_outlined(study.folder / FOLDER, words, outline, exhibits, figures, _FOLDED), status
 
 
 def about(study: Study) -> str:
@@ -234,7 +235,7 @@ def report_study(
     choices: Choices = _DEFAULT,
     compare: Annotated[Named | None, Parameter(metavar="FILE")] = None,
     prompts: Annotated[tuple[Named, ...], Several, Parameter(metavar="FILE...")] = (),
-) -> StudyOptions:
+) -> None:
     """Write the report on scores and drift: tables and figures.
 
     The report on an evaluated study has tables (CSV, Markdown, LaTeX), figures (SVG, PNG) and one HTML page.
@@ -262,10 +263,10 @@ def report_study(
     if pair and pair[0] == pair[1]:
         raise StudyError(f"--translation: {pair[0]!r} is named twice; name a data set and its translation")
     inputs = [named.folder / file.name for named in (study, compared, *prompted) if named for file in _INPUTS]
-    with stage(study, "evaluation report", inputs, [study.folder / FOLDER]):
-        page = write_report(study, choices, compared, prompted)
+    with stage(study, "evaluation report", inputs, [study.folder / FOLDER]) as manifest:
+        page, status = write_report(study, choices, compared, prompted)
     print(f"{study.name}: tables and figures -> {page}")
-    return options
+    say_next(study, HomeOptions().home, once_ended(status, manifest))
 
 
 _REFUSED = "_with_refused"  # the end of the names of tables that include rejected transformations

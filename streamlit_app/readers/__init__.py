@@ -26,15 +26,14 @@ from annotation.crowd.summary import read_summaries
 from annotation.records import Look, RuleSet, Sign, Verdict
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.statistics.systems import SideBySide
-from annotation.status.status import Status, read_status
+from annotation.status.status import Status, reached_now, read_status
 from annotation.verdicts import preregistration
 from annotation.verdicts.conclusion import COMMAND as ACCEPT
-from annotation.verdicts.conclusion import looked_at
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preferences import NO_CHOICES
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.systems import NONE
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import DataError
 from plumbline.exhibits.table import UNDEFINED
 from plumbline.manifest import Manifest
 from plumbline.prompts import prompt_folders
@@ -208,7 +207,8 @@ class StudyReader(PageReader):
         if not isinstance(noted, dict) or not all(isinstance(entry, dict) for entry in noted.values()):
             path = self.study.folder / "manifest.json"
             raise DataError(f"{path} is damaged (`stages` has an unexpected form); delete it and run again")
-        return read_status(self._evidence().changed(signs=self.signs()), datetime.now(UTC))
+        verdicts, outdated = self.concluded() if LOOKED in self and self.looks() else ((), "")
+        return read_status(self._evidence(), datetime.now(UTC), verdicts, outdated=outdated)
 
     @cached(watches=("*",))
     def so_far(self) -> dict[str, str]:
@@ -238,17 +238,14 @@ class StudyReader(PageReader):
         self.looks()
 
     @cached(LOOKED, watches=FACTS)
-    def concluded(self) -> tuple[tuple[Verdict, ...], str]:
+    def concluded(self) -> tuple[Sequence[Verdict], str]:
         """The verdicts; none if anything changed since the last look at them, and then what, and what to do."""
         evidence = self._evidence()
         if not evidence.looks:  # also where a rehearsal was removed, whose looks went too
             raise NotYetError(f"there are no verdicts yet; run `{self.study.command(ACCEPT)}` first")
-        try:
-            return tuple(looked_at(evidence).verdicts), ""
-        except (DataError, StudyError) as error:
-            return (), str(error)
+        return reached_now(evidence)
 
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def verdicts(self) -> Sequence[Verdict]:
         """The verdicts that hold."""
         return self.concluded()[0]
 
@@ -257,8 +254,7 @@ class StudyReader(PageReader):
         """The study's systems on the same originals and by preference; no rows without verdicts that hold."""
         if not self.verdicts():
             return NONE, NO_CHOICES
-        conclusion = looked_at(self._evidence())
-        return conclusion.side_by_side, conclusion.preferred
+        return self._evidence().side_by_side, self._evidence().preferred
 
     @cached("ratings.parquet")
     def answers(self) -> pd.DataFrame:
@@ -273,10 +269,11 @@ class StudyReader(PageReader):
     @cached(*RATED, watches=RULES)
     def signs(self) -> Sequence[Sign]:
         """Signs of careless answers."""
-        return self._evidence().signs
+        return Evidence(self.study).changed(collected=self.collected()).signs
 
+    @cached(watches=("*",))
     def _evidence(self) -> Evidence:
-        return Evidence(self.study).changed(collected=self.collected())
+        return Evidence(self.study).changed(collected=self.collected(), signs=self.signs())
 
     @cached(watches=(LOOKED, *FACTS))
     def simulated(self) -> bool:

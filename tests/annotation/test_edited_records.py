@@ -220,7 +220,7 @@ def test_a_rubric_that_changed_after_the_first_rating_needs_its_reason_and_every
     assert says in str(caught.value) and "--amend" in str(caught.value)
     accept(study, "a slip of the pen")
     assert len(CampaignRecords(study).looks) == 2
-    page = write_report(study).read_text(encoding="utf-8")
+    page = write_report(study)[0].read_text(encoding="utf-8")
     assert "The rules were amended after the first rating" in page and says.partition(":")[0] in page
     assert "Transformation quality: does the new text do what was asked" in page  # what raters read
 

@@ -105,7 +105,7 @@ def _shows_its_looks(study: Study) -> None:
     text = status_text(status, more=True)
     assert "Paraphrasing (en): accepted; decided after block 2 of 3" in text
     assert len(status.looks) == 2 * 2 * 2 and "Mean [interval valid at all looks]" in text
-    page = write_report(study).read_text(encoding="utf-8")
+    page = write_report(study)[0].read_text(encoding="utf-8")
     assert "Looks after blocks" in page and WHY_UNBIASED.split(",")[0] in page
     path = pd.read_csv(study.folder / "report" / "looks_after_blocks.csv")
     assert list(path["pairs"].unique()) == [8, 16]

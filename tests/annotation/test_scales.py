@@ -70,7 +70,7 @@ def test_ratings_on_any_scale_reach_verdicts_and_report(
     assert math.isnan(summary.ac2.value) == (name == "continuous")
     assert "continuous one has none" in summary.ac2.reason or name != "continuous"
     assert not math.isnan(summary.alpha.value) and not math.isnan(summary.kappa.value or 0.0)
-    page = write_report(study).read_text(encoding="utf-8")
+    page = write_report(study)[0].read_text(encoding="utf-8")
     assert "Reliability" in page
     shares = pd.read_csv(study.folder / "report" / "ratings_by_point.csv")
     assert shares["n"].sum() == len(rows) and len(shares) == {"signed": 5, "halves": 9}.get(name, 5)

@@ -169,5 +169,5 @@ def test_a_report_of_models_that_all_failed_says_why(study: Study) -> None:
     evaluate(study, load=broken("one", "two"))
     Manifest.of(study).write_table("ratings.parquet", rated(study), Rating)
     write_outputs(study)
-    page = write_report(study)
+    page = write_report(study)[0]
     assert page == study.folder / FOLDER / "index.html" and WHY.split(":")[1] in page.read_text(encoding="utf-8")

@@ -82,7 +82,7 @@ def test_all_kinds_from_publishing_to_pages(
     assert set(concluded(study).means["question"]) == {"quality", "fluency", "naturalness", "faults", "order"}
     assert all(sign.rule for sign in Evidence(study).signs)
     assert Evidence.whole(study).design.needed("paraphrasing") == ("quality", "fluency", "naturalness", "order")
-    html = write_report(study).read_text(encoding="utf-8")
+    html = write_report(study)[0].read_text(encoding="utf-8")
     assert "naturalness (“How does the new text sound?”) asked for one of natural, odd, wrong" in html
     assert "Kendall's tau-b" in unescape(html)
     assert "order (“What suffered most?”) asked for the order of form, sense, tone" in html

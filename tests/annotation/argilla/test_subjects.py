@@ -88,7 +88,7 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
         assert (verdict.origin.generator_kind, verdict.origin.model) == ("texts", "subject-texts.jsonl")
     stages = read_status(Evidence(study), datetime.now(UTC)).stages
     assert {name for name, stage in stages.items() if stage.state != "done"} == {"report"}
-    html = write_report(study).read_text(encoding="utf-8")
+    html = write_report(study)[0].read_text(encoding="utf-8")
     assert "The texts of human come from the file subject-texts.jsonl." in html
     assert len(CampaignReader(study).table(labels_exhibit).frame)
     pd.testing.assert_frame_equal(collect(study, argilla), ratings)
@@ -137,7 +137,7 @@ def test_items_of_data_sets_from_the_draw_to_verdicts(argilla: Argilla, tmp_path
         clear = next(one for one in verdicts[group].questions if one.question == "clear")
         assert clear.mean == pytest.approx(own.loc[own["question"] == "clear", "value"].mean())
         assert verdicts[group].task_type == "" and verdicts[group].origin.generator_kind == "items"
-    html = write_report(study).read_text(encoding="utf-8")
+    html = write_report(study)[0].read_text(encoding="utf-8")
     assert "20 items, drawn at random (seed 1337) from 34: 10 for each of 2 data sets" in html
 
 

@@ -119,7 +119,7 @@ def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(variant: M
     assert bill.spent == bill.in_all == sum(bill.spent_on.values()) and bill.spent_on["bonus"] > 0
     assert f"{dollars(cents)} planned ({dollars(planned.cents)} for batches, " in printed[-1]
     accept(study)
-    report = write_report(study)
+    report = write_report(study)[0]
     assert pd.read_csv(report.with_name("asked.csv"))["answers"].iloc[-1] == planned.answers
     assert "SIMULATED RATINGS, A REHEARSAL" in report.read_text(encoding="utf-8")
     rows = pd.read_csv(report.with_name("crowd_campaigns.csv"))

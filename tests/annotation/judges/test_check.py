@@ -59,7 +59,7 @@ def beside_people(study: Study, where: list[str]) -> None:
     both = means.loc[("translation", "quality")]
     assert both[["n_rated", "n_judged", "reason"]].tolist() == [48, 48, ""] and both["low"] < both["mean"]
 
-    page = write_report(study).read_text(encoding="utf-8")
+    page = write_report(study)[0].read_text(encoding="utf-8")
     assert page.index("What was decided</h2>") < page.index("Judges beside people</h2>")
     assert "Judges whose answers come from a file: numbers, shares." in page
     printed = pd.read_csv(study.folder / "report" / "judges_means.csv", keep_default_na=False)

@@ -121,7 +121,7 @@ def test_its_numbers_are_those_of_the_records(study: Study) -> None:
     commented = CampaignRecords(study).ratings.assign(comment="Ada Lovelace, 555-0100")
     Manifest.of(study).write_table("ratings.parquet", commented, Rating)
     accept(study)
-    page = Reader(write_report(study))
+    page = Reader(write_report(study)[0])
     assert page.headings == [*SECTIONS, "Notes"]
     assert {file.stem for file in (study.folder / "report").glob("*.csv")} == TABLES
     assert page.tags.count("svg") == 2  # a figure for each question
@@ -161,7 +161,7 @@ def test_of_more_verdicts_than_anybody_looks_at_there_are_figures_and_no_cards(
 ) -> None:
     for module in ("verdicts.tables", "report.page"):
         monkeypatch.setattr(f"annotation.{module}.CARDS", 2)
-    page = Reader(write_report(judged))
+    page = Reader(write_report(judged)[0])
     assert page.tags.count("svg") == 2 * 2 and "the dashed line is the threshold" in page.words
     assert "Each line is a scale" not in page.words
 
@@ -170,7 +170,7 @@ def test_of_more_verdicts_than_anybody_looks_at_there_are_figures_and_no_cards(
 def test_exclusions_are_shown_with_what_they_change_and_reasons_are_only_text(study: Study) -> None:
     decide(study, "a", exclude=True, reason=f"{SCRIPT} fails controls", signs=Evidence(study).signs)
     accept(study)
-    page = Reader(write_report(study))
+    page = Reader(write_report(study)[0])
     assert page.tags.count("script") == 1 and f"{SCRIPT} fails controls" in page.words
     assert table(study, "decisions")["reason"].to_list() == [f"'{SCRIPT} fails controls"]  # no formula
     counts = table(study, "exclusions")
@@ -195,7 +195,7 @@ def test_what_does_not_count_is_counted_by_reason_and_simulated_ratings_are_call
     added = [c.assign(rater_id="d"), late, draft, discarded]
     Manifest.of(study).write_table("ratings.parquet", pd.concat([ratings, *added]).astype({"value": "Int64"}), Rating)
     accept(study)
-    page = Reader(write_report(study))
+    page = Reader(write_report(study)[0])
     counts = table(study, "exclusions").set_index("why")["ratings"].to_list()
     controls = len(CampaignRecords(study).control_ratings)
     assert counts == [4 * 156, 156, 156, 156, controls]  # counts, surplus, draft, discarded, controls
@@ -213,7 +213,7 @@ def test_without_any_rating_that_counts_there_is_still_a_report(study: Study) ->
     for rater in "abc":
         decide(study, rater, exclude=True, reason="all of them")
     accept(study)
-    page = Reader(write_report(study))
+    page = Reader(write_report(study)[0])
     assert page.words.count("There are no ratings that count.") == 2
     assert "3 verdicts, for these raters: 3 undecided." in page.words
     assert page.headings == [name for name in SECTIONS if name not in ("Examples", "Reliability")]
@@ -224,7 +224,7 @@ def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -
     fixed_in_2025(study)
     amended = study.model_copy(update={"acceptance": AcceptanceSpec(threshold=2.0)})
     accept(amended, SCRIPT)
-    page = Reader(write_report(amended))
+    page = Reader(write_report(amended)[0])
     told = page.words[: page.words.index("Verdicts (")]
     assert "The rules were amended after the first rating, on" in told and f"UTC: {SCRIPT}" in told
     row = table(study, "amendments").to_dict("records")[0]
@@ -273,7 +273,7 @@ def test_without_its_packages_the_command_names_one(judged: Study, monkeypatch: 
 
 @pytest.mark.browser
 def test_it_keeps_nobody_out(judged: Study, page: Page) -> None:
-    assert grave_of_file(page, write_report(judged)) == []
+    assert grave_of_file(page, write_report(judged)[0]) == []
     page.emulate_media(media="print")  # on A4 less its margins no table is cut off
     page.set_viewport_size({"width": 680, "height": 900})
     right = page.locator(".wide :is(th, td)").evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")

@@ -81,7 +81,7 @@ def test_raters_who_failed_every_control_are_said_by_accept_status_and_report(br
     assert any("alpha below 0.2, although AC2 is 0.4 or more" in line for line in others)
     status = status_text(read_status(Evidence(study), NOW))
     assert doubts_text((signs, controls, *others), study.judging, judged=True) in status
-    page = write_report(study).read_text(encoding="utf-8")
+    page = write_report(study)[0].read_text(encoding="utf-8")
     assert page.index("In short") < page.index("What is doubtful") < page.index("What was decided")
     short = page[page.index("In short") : page.index("This report")]
     assert "Accepted: " in short and "Doubtful: 3 of 3 raters" in short and "Next: <code>plumbline review" in short

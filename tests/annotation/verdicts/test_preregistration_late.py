@@ -84,7 +84,7 @@ def says(done: Acceptance, rules: str, words: str, *, report: bool = False) -> N
     study = done.evidence.study
     assert words in headline(read_status(Evidence(study), NOW), done.verdicts)[1]
     if report:
-        page = write_report(study).read_text(encoding="utf-8")
+        page = write_report(study)[0].read_text(encoding="utf-8")
         assert page.index(line) < page.index("In short") and words in page
 
 

@@ -228,7 +228,7 @@ def test_the_page_says_it_too(reported: Study) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_people_are_not_called_simulated(tmp_path: Path) -> None:
     study = write_records(tmp_path, simulated=False)
-    page = write_report(study)
+    page = write_report(study)[0]
     assert "simulated" not in page.read_text(encoding="utf-8").lower()
     assert "simulated" not in (page.parent / "tables" / "kendall.md").read_text(encoding="utf-8").lower()
 
@@ -237,7 +237,7 @@ def test_what_was_refused_but_included_has_tables_of_its_own(study: Study, monke
     empty = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"></svg>'
     monkeypatch.setattr(exhibits, "svg", lambda _: empty)  # which figures there are, and no drawing of them
     write_scores(study, status="included_rejected")
-    tables = write_report(study).parent / "tables"
+    tables = write_report(study)[0].parent / "tables"
     drawn = {path.stem for path in (tables.parent / "figures").iterdir()}
     assert {"axes_with_refused", "transformations_with_refused"} < drawn
     apart = (tables / "axes_with_refused.md").read_text(encoding="utf-8")
@@ -251,7 +251,7 @@ def test_models_that_lack_scores_are_said(study: Study) -> None:
     scores = write_scores(study, models=["one"])
     fewer = pd.concat([scores, scores.iloc[:-3].assign(model="three")])
     Manifest.of(study).write_table("scores.parquet", fewer, Score)
-    text = (write_report(study).parent / "tables" / "axes.md").read_text(encoding="utf-8")
+    text = (write_report(study)[0].parent / "tables" / "axes.md").read_text(encoding="utf-8")
     assert "Without scores (failed or not run): two." in text
     assert "Scores still missing: three (3)" in text
 
@@ -313,7 +313,7 @@ def test_nothing_accepted_is_a_report_all_the_same(study: Study) -> None:
     scores.loc[changed, ["status", "reason", "score"]] = ["left_out", REFUSED["reason"], np.nan]
     Manifest.of(study).write_table("scores.parquet", scores, Score)
     print_verdicts(study, verdicts(study, True, **dict.fromkeys(NAMES, "rejected")))
-    tables = write_report(study).parent / "tables"
+    tables = write_report(study)[0].parent / "tables"
     assert "| one | – | – | – | – | – |" in (tables / "axes.md").read_text(encoding="utf-8")
     # The original scores of one are 60 to 65, those of two 10 more: two beats it on six data sets. Of two models and
     # six signs p is 2 ** -5, so they are told apart; no drawing changes the counts.
@@ -336,7 +336,7 @@ def test_what_nobody_rated_has_a_report_where_it_was_included(study: Study) -> N
     scores["score"] = scores["score"].fillna(0.5)
     Manifest.of(study).write_table("scores.parquet", scores, Score)
     Manifest.of(study).write_table("drift.parquet", [], DriftRecord)
-    tables = write_report(study).parent / "tables"
+    tables = write_report(study)[0].parent / "tables"
     assert "| one | – | – | – | – | – |" in (tables / "axes.md").read_text(encoding="utf-8")
     apart = (tables / "axes_with_refused.md").read_text(encoding="utf-8").replace("\\", "")
     assert "| one [not accepted] | 62.50 |" in apart and included["reason"] in apart
@@ -345,7 +345,7 @@ def test_what_nobody_rated_has_a_report_where_it_was_included(study: Study) -> N
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_baseline_and_table_16_are_chosen(study: Study) -> None:
-    tables = write_report(study, Choices("two", ("d0", "d1"), ("two",))).parent / "tables"
+    tables = write_report(study, Choices("two", ("d0", "d1"), ("two",)))[0].parent / "tables"
     assert "two against each model" in (tables / "baseline_runs.md").read_text(encoding="utf-8")
     frame = pd.read_csv(tables / "translation.csv", keep_default_na=False)
     assert frame[["group", "model"]].to_numpy().tolist() == [
@@ -376,7 +376,7 @@ def test_another_generator_is_set_beside_the_studys(tmp_path: Path) -> None:
     changed.loc[changed["transformation"] == "paraphrasing", list(refused)] = list(refused.values())
     Manifest.of(second_study).write_table("scores.parquet", changed, Score)
     print_verdicts(second_study, verdicts(second_study, True)[1:])
-    tables = write_report(first_study, compared=second_study).parent / "tables"
+    tables = write_report(first_study, compared=second_study)[0].parent / "tables"
     frame = pd.read_csv(tables / "generators.csv").set_index("name")
     assert frame["change"].to_dict() == pytest.approx(
         {"lexical_stylistic": 0, "paraphrasing": 0, "length": 0, "expansion": 0}
@@ -413,7 +413,7 @@ def test_one_transformation_alone_has_ptebs_tables(study: Study) -> None:
     scores = write_scores(study)
     some = scores[scores["transformation"].isin(["original", "paraphrasing"])]
     Manifest.of(study).write_table("scores.parquet", some, Score)
-    text = (write_report(study).parent / "tables" / "datasets_paraphrasing.md").read_text(encoding="utf-8")
+    text = (write_report(study)[0].parent / "tables" / "datasets_paraphrasing.md").read_text(encoding="utf-8")
     row = next(line for line in text.splitlines() if "| d2 |" in line)
     values = some[(some["dataset"] == "d2") & (some["model"] == "one") & (some["seed"] > 0)]["score"]
     assert f"| 62.00 | {100 * values.mean():.2f} ± {100 * values.std():.2f} |" in row
