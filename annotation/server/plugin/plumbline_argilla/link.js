@@ -6,11 +6,10 @@ async function open() {
   on.disabled = true;
   const status = await byLink(token);
   if (status === 200) { location.replace(`${BASE}/work`); return; }
-  document.getElementById("said").textContent = {
-    400: WORDS.cookies, 409: `${WORDS.elsewhere} ${WORDS.new_link}`, 410: `${WORDS.gone} ${WORDS.new_link}`,
-  }[status] || WORDS.trouble;
+  const ended = {204: WORDS.gone, 409: WORDS.elsewhere, 410: WORDS.gone}[status];  // 204: it has no token
+  document.getElementById("said").textContent = ended ? `${ended} ${WORDS.new_link}` : status === 400 ? WORDS.cookies : WORDS.trouble;
   on.disabled = false;
-  on.hidden = status === 409 || status === 410;
+  on.hidden = Boolean(ended);
 }
 
 addEventListener("hashchange", () => location.reload());  // another link in the same tab

@@ -128,9 +128,10 @@ const argilla = async (task, questions, list, reader) => {
     end: async () => {
       if (room) { location.replace(room); return new Promise(() => {}); }  // which shows the code
       const work = await allWork(), on = next(work);
-      if (!on) return {text: summary(work), href: `${BASE}/work`, label: WORDS.title};
+      const text = work.length && !sum(work, "left") && !sum(work, "out") ? "" : summary(work);  // "": all is answered
+      if (!on) return {text, href: `${BASE}/work`, label: WORDS.title};
       if (on.id !== DATASET) { location.replace(target(on)); return new Promise(() => {}); }
-      return {text: summary(work), href: target(on), label: WORDS.go_on};
+      return {text, href: target(on), label: WORDS.go_on};
     },
   };
 };

@@ -20,7 +20,10 @@ async function enter(event) {
   event.preventDefault();
   say("");
   const body = new URLSearchParams({ username: $("name").value, password: $("password").value });
+  const [button] = $("door").getElementsByTagName("button");
+  button.disabled = true;  // a password takes the server a while
   const answer = await fetch(`${BASE}/api/v1/token`, { method: "POST", body }).catch(() => ({ ok: false }));
+  button.disabled = false;
   if (!answer.ok) { say(answer.status === 401 ? WORDS.wrong : WORDS.trouble); return; }
   signIn((await answer.json()).access_token);
   $("password").value = "";
@@ -71,7 +74,7 @@ async function show(marks = true) {
     $("on").hidden = !on;
     if (on) $("on").href = target(on);
     const theirs = work.filter(one => one.done || one.left); // others finished the rest
-    document.querySelector("table").hidden = !theirs.length;
+    for (const part of [$("meter"), document.querySelector("table")]) part.hidden = !theirs.length;
     document.querySelector("tbody").replaceChildren(...theirs.map(one => row(one, theirs)));
     $("door").hidden = true;
     $("work").hidden = false;
