@@ -49,18 +49,9 @@ from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec
 from plumbline.words import count
 
-_ON_SERVER = (
-    "sample",
-    "plan",
-    "serve",
-    "users",
-    "publish",
-    "simulate",
-    "collect",
-    "review",
-    "status",
-    "crowd",
-)  # take --data
+#: Commands that take --data.
+_ON_SERVER = ("sample", "plan", "serve", "users", "publish", "simulate", "collect", "review", "status", "crowd")
+_CHANGES = 6  # of the rules, above which the rest is only counted
 
 
 @dataclass(frozen=True)
@@ -114,7 +105,7 @@ class Status:
         return bool(self.reached)
 
     @functools.cached_property
-    def verdicts(self) -> Mapping[str, int]:
+    def verdicts(self) -> Counter[str]:
         """How many verdicts hold, or hold so far, by decision."""
         return Counter(verdict.decision for verdict in self.reached)
 
@@ -363,7 +354,8 @@ def _rules(evidence: Evidence) -> tuple[tuple[str, ...], str, str]:
     lasts = lasting(changed, evidence.rules_now) if first is not None else ""
     how = "publish again" if first is None else f"accept with --amend {NO_REASON}"
     how = f"give the new study another name: {lasts}" if lasts else how
-    differs = f"{study.file}: the rules differ from those that were fixed: {'; '.join(changed)}"
+    some = [*changed[:_CHANGES], *([f"{len(changed) - _CHANGES} more"] if len(changed) > _CHANGES else [])]
+    differs = f"{study.file}: the rules differ from those that were fixed: {'; '.join(some)}"
     return tuple(lines), f"{differs}; undo the change, or {how}", lasts
 
 
@@ -495,8 +487,7 @@ def server_line(status: Status) -> str:
     if on_server is None:
         return ""
     if on_server.trouble:
-        trouble = f"The study's server could not be asked ({on_server.trouble})"
-        return f"{trouble}: no number here includes answers since the last `collect`."
+        return f"The server could not be asked ({on_server.trouble}): later answers are missing."
     answers, accounts = (count(on_server.answers, "submitted answer"), count(len(on_server.by_account), "account"))
     verb = "is" if status.on_record == 1 else "are"
     again = f", and {status.set_aside} more by excluded raters, whose pairs it offers again" if status.set_aside else ""

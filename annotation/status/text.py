@@ -20,7 +20,6 @@ from annotation.server.home import Home
 from annotation.statistics.systems import SideBySide
 from annotation.status.monitoring import DAY, agreement_exhibit
 from annotation.status.next_step import NextStep, absent_words, collecting, next_step
-from annotation.status.progress import Stage
 from annotation.status.status import Status, server_line, status_now, status_of, with_server
 from annotation.verdicts import preferences
 from annotation.verdicts.conclusion import Conclusion
@@ -47,33 +46,31 @@ def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}),
     Args:
         status: The status.
         names: Raters' names by pseudonym, as far as this machine's user may see them (`annotation.campaign.names`).
-        more: Whether to show each stage, all notes, agreement so far and a table of raters as well.
+        more: Whether to show all stages, notes, columns and doubts, agreement so far and a table of raters as well.
     """
-    study = status.study
+    study, apart = status.study, "\n\n" if more else "\n"
     warnings = [SIMULATED if status.simulated else "", LATE[status.rules_fixed] if status.rules_fixed else ""]
     # before raters are asked, what the notes say can still be changed
-    notes = [*status.rules, *(status.notes if more or not status.begun else [])]
-    notes += [f"Sign that could not be checked: {line}." for line in status.unlooked]
-    parts = [
-        "\n".join([f"Study {study.name} on {status.read_at:%Y-%m-%d at %H:%M} UTC", *filter(None, warnings)]),
-        _flow_text(status, more=more),
-        "\n".join([*notes, *(f"WARNING: {_with_names(line, status, names)}" for line in status.warnings)]),
-    ]
+    notes = [*status.rules[not more :], *(status.notes if more or not status.begun else [])]  # after the first: amended
+    notes += [f"Signs that could not be checked: {'; '.join(status.unlooked)}."] if status.unlooked else []
+    warned = [f"WARNING: {_with_names(line, status, names)}" for line in status.warnings]
+    title = f"Study {study.name} on {status.read_at:%Y-%m-%d at %H:%M} UTC"
+    head = ["\n".join([title, *filter(None, warnings)]), _flow_text(status, more=more), "\n".join([*notes, *warned])]
+    table, facts = list[str](), list[str]()
     if len(status.progress):
-        looks = [looks_exhibit(status.looks, study.called).text()] if more and len(status.looks) else []
-        parts += [
-            _progress_text(status, more=more),
-            "\n".join(status.blocks if more else _some(status.blocks, _ROWS)),
-            *looks,
+        table = [_progress_text(status, more=more), "\n".join(status.blocks if more else _some(status.blocks, _ROWS))]
+        facts = [
+            looks_exhibit(status.looks, study.called).text() if more and len(status.looks) else "",
             *status.crowd,
             _going(status, more=more),
             _rater_table(status, names) if more and len(status.raters) else _raters_text(status, names),
         ]
     if status.sources:
-        parts.append(doubts_text(status.doubts, status.study.judging, judged=status.judged))
-    if not more:
-        parts.append(f"More on stages, notes, agreement and raters: `{status.command('status --more')}`")
-    return "\n\n".join([*filter(None, parts), f"Next: {_with_names(str(next_step(status)), status, names)}"])
+        doubts = doubts_text(status.doubts, study.judging, judged=status.judged)
+        facts.append(first_doubt(status.doubts) if not more and (status.doubts or status.judged) else doubts)
+    facts.append("" if more else f"More: `{status.command('status --more')}`")
+    blocks = [apart.join(filter(None, block)) for block in (head, table, facts)]
+    return "\n\n".join([*filter(None, blocks), f"Next: {_with_names(str(next_step(status)), status, names)}"])
 
 
 def _with_names(text: str, status: Status, names: Mapping[str, str]) -> str:
@@ -85,14 +82,15 @@ def _with_names(text: str, status: Status, names: Mapping[str, str]) -> str:
 
 def _flow_text(status: Status, *, more: bool) -> str:
     """Return how far the study is: a line, or a row for each stage."""
-    wanted = status.wanted
+    wanted, at = status.wanted, status.read_at
     if more:
-        rows = [[stage.name, stage.state, _when(stage, status), stage.note] for stage in wanted]
+        times = [f"{stage.at:%Y-%m-%d %H:%M} UTC, {ago(stage.at, at)}" if stage.at else "" for stage in wanted]
+        rows = [[stage.name, stage.state, when, stage.note] for stage, when in zip(wanted, times, strict=True)]
         lines = [columns(["Stage", "State", "When", "Note"], rows)]
     else:
         done = [stage for stage in wanted if stage.state == "done"]
-        last = max((stage for stage in done if stage.at), key=lambda stage: stage.at or status.read_at, default=None)
-        parts = [f"{len(done)} of {len(wanted)} done", f"last {last.name}, {_when(last, status)}" if last else ""]
+        last = max(((stage.at, stage.name) for stage in done if stage.at), default=None)
+        parts = [f"{len(done)} of {len(wanted)} done", f"last {last[1]}, {ago(last[0], at)}" if last else ""]
         ahead = [stage for stage in wanted if stage.state == "not yet"][:1]
         for stage in [stage for stage in wanted if stage.state not in ("done", "not yet")] + ahead:
             parts.append(f"{stage.name} {stage.state}{f' ({stage.note})' if stage.note else ''}")
@@ -103,12 +101,8 @@ def _flow_text(status: Status, *, more: bool) -> str:
     return "\n".join(filter(None, [*lines, on_server]))
 
 
-def _when(stage: Stage, status: Status) -> str:
-    return f"{stage.at:%Y-%m-%d %H:%M} UTC, {ago(stage.at, status.read_at)}" if stage.at else ""
-
-
 _AGREEMENTS = 3  # in a line
-_ROWS = 16  # rows of a table, above which the rest is only counted
+_ROWS = 10  # rows of a table, above which the rest is only counted
 
 
 def _progress_text(status: Status, *, more: bool) -> str:
@@ -124,22 +118,20 @@ def _progress_text(status: Status, *, more: bool) -> str:
         "Answers": lambda row: f"{row['counting']}/{row['wanted']}",
         **({f"By {every}": by_every} if same_number else {f"By {rule.min_raters}+": cell("enough", str)}),
         "Verdict": "verdict",
-        **({} if same_number else {f"By {every}": by_every}),
-        **{name.capitalize(): cell(name, str) for name in ("drafts", "discarded", "surplus", "excluded")},
+        **({f"By {every}": by_every} if more and not same_number else {}),
     }
-    if withdrawn := bool(status.progress["withdrawn"].any()):
-        table["Withdrawn"] = cell("withdrawn", str)
+    seldom = ("drafts", "discarded", "surplus", "excluded", "withdrawn")
+    table |= {name.capitalize(): cell(name, str) for name in seldom if status.progress[name].any()}
     answered = ", ".join(name for name in table if name.startswith("By "))
-    note = f"{answered}: {item}s with at least that many answers that count."
     missing, wanted_answers = (int(status.progress[name].sum()) for name in ("open", "wanted"))
-    if missing:
-        note += f" {missing:,} of the {count(wanted_answers, 'answer')} to {item}s are open."
-    note += f" Withdrawn {item}s, and answers to them, are in no other column." if withdrawn else ""
+    note = f"{answered}: {item}s with so many answers that count"
+    note += f"; {missing:,} of {count(wanted_answers, 'answer')} are open." if missing else "."
+    note += f" Withdrawn {item}s, and answers to them, are in no other column." if "Withdrawn" in table else ""
     lines = [note, absent_words(status)]
     if status.verdicts:
-        decided = ", ".join(f"{number} {name}" for name, number in status.verdicts.items())
+        decided = ", ".join(f"{number} {name}" for name in _WORDS if (number := status.verdicts[name]))
         lines.append(f"Verdicts{'' if status.stages['verdicts'].state == 'done' else ' so far'}: {decided}.")
-    if status.asked_for is not None:
+    if more and status.asked_for is not None:
         lines.append("Asked for in all: " + "\n".join(status.asked_for.lines()))
     rows, rest = (status.progress, "") if more else _most_open(status.progress)
     shown = printed(rows, table)
@@ -165,7 +157,7 @@ def _going(status: Status, *, more: bool) -> str:
         lowest = going.agreement.sort_values("value").drop_duplicates("question").to_dict("records")
         parts = [f"{row['question']} {row['coefficient']} {interval_of(row)}" for row in lowest]
         agreement = f"Agreement so far, lowest first (95% intervals): {', '.join(_some(parts, _AGREEMENTS))}"
-    return "\n\n".join(filter(None, [agreement, str(going.pace or "")]))
+    return ("\n\n" if more else "\n").join(filter(None, [agreement, str(going.pace or "")]))
 
 
 def _raters_text(status: Status, names: Mapping[str, str]) -> str:
@@ -270,13 +262,14 @@ def better(compared: SideBySide, preferred: SideBySide) -> list[str]:
 
 def in_short(answer: str, doubts: Sequence[str], step: NextStep) -> tuple[str, ...]:
     """Return three sentences: the answer, the first doubt with the number of others, the next step."""
-    more = f" {count(len(doubts) - 1, 'further doubt')}." if doubts[1:] else ""
     command = f"`{step.command}`" if step.command else ""  # to be pasted
-    return (
-        answer,
-        f"Doubtful: {doubts[0]}.{more}" if doubts else "Doubtful: nothing that was checked.",
-        f"Next: {': '.join(filter(None, [command, step.words]))}",
-    )
+    return answer, first_doubt(doubts), f"Next: {': '.join(filter(None, [command, step.words]))}"
+
+
+def first_doubt(doubts: Sequence[str]) -> str:
+    """Return the first doubt, and how many there are beside it."""
+    more = f" {count(len(doubts) - 1, 'further doubt')}." if doubts[1:] else ""
+    return f"Doubtful: {doubts[0]}.{more}" if doubts else "Doubtful: nothing that was checked."
 
 
 def decided(verdicts: Sequence[Verdict]) -> str:
@@ -326,7 +319,7 @@ def fitted(text: str) -> str:
         if len(line) <= most:
             lines.append(line)
             continue
-        joined, indent = CODE.sub(lambda code: code[0].replace(" ", "\0"), line), "  " * line.startswith("- ")
+        joined, indent = CODE.sub(lambda code: code[0].replace(" ", "\0"), line), "  " * line.startswith(("- ", "  "))
         lines += textwrap.wrap(joined, most, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
     return "\n".join(lines).replace("\0", " ")
 
@@ -346,7 +339,7 @@ def show_status(
 
     Args:
         options: The study and the local server.
-        more: Show each stage, notes on flags and wordings, agreement so far, and a table of raters as well.
+        more: Show all stages, notes, columns, doubts and agreement so far, what is asked for, and a table of raters.
         watch: Show it again every so many seconds (default: 30), until Ctrl-C.
     """
     if watch is not None and not sys.stdout.isatty():
@@ -360,7 +353,11 @@ def show_status(
         if watch is not None:
             sys.stdout.flush()
             sys.stdout.buffer.write(b"\x1b[H\x1b[2J")  # clears the terminal; printed text steers none
-        print("\n\n".join([*map(fitted, filter(None, [" ".join(answer), facts])), f"Next: {following}"]), flush=True)
+        command, *words = following.split("\n")  # a command stays in one line, to be pasted
+        parts = [*filter(None, [" ".join(answer), facts])]
+        print(
+            "\n".join([*(f"{fitted(part)}\n" for part in parts), f"Next: {command}", *map(fitted, words)]), flush=True
+        )
         if watch is None:
             return
         time.sleep(watch[0] if watch else 30)

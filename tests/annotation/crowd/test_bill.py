@@ -113,7 +113,7 @@ class Market:
         """Yield pairs, answers to pairs, answers and cents as each command and page has them."""
         study = self.study
         yield printed(plan_text(study, PlanOptions(campaigns=1, pairs=(study.sample.pairs,), raters=(2,))))[-1]
-        yield printed(status_text(read_status(Evidence(study), datetime.now(UTC))))[-1]
+        yield printed(status_text(read_status(Evidence(study), datetime.now(UTC)), more=True))[-1]
         yield printed(summary.plan_text(Evidence(study), self.platform().campaign))[-1]
         asked_for = campaign_material(Evidence(study)).asked_for
         assert asked_for is not None

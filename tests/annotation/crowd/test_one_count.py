@@ -115,7 +115,7 @@ def studies(variant: Make, folder: Path) -> Iterator[tuple[str, Study, str]]:
 
 
 def status_of(study: Study) -> str:
-    return status_text(read_status(Evidence(study), datetime.now(UTC)))
+    return status_text(read_status(Evidence(study), datetime.now(UTC)), more=True)
 
 
 def test_every_command_prints_the_same_numbers_for_a_study(variant: Make, tmp_path: Path) -> None:
@@ -164,13 +164,13 @@ def test_answers_that_are_asked_for_again_are_counted_alike_everywhere(
         rater = next(work.pseudonym for work in works if work.submission.submission_id in wrong)
         decide(study, rater, exclude=True, reason="controls failed")
     at_once = read_status(Evidence(study), datetime.now(UTC))  # nobody is asked again yet
-    assert at_once.progress["open"].sum() == 12 and "12 of the 24 answers to pairs are open" in status_text(at_once)
+    assert at_once.progress["open"].sum() == 12 and "; 12 of 24 answers are open" in status_text(at_once)
     assert not at_once.progress["verdict"].str.startswith("ready").any()
     assert "crowd launch" in str(next_step(replace(at_once, to_pay=("", ""), decided=True)))
     launch(study, site)
     status = read_status(Evidence(study), datetime.now(UTC))
     assert (status.progress["open"].sum(), status.progress["wanted"].sum()) == (12, 24)
-    assert "12 of the 24 answers to pairs are open" in status_text(status)
+    assert "; 12 of 24 answers are open" in status_text(status)
     assert next_step(status).command.startswith("plumbline crowd approve --all ")  # workers wait for their pay
     assert "12 answers" in str(next_step(replace(status, to_pay=("", ""))))
     accept(study)

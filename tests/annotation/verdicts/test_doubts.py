@@ -79,8 +79,9 @@ def test_raters_who_failed_every_control_are_said_by_accept_status_and_report(br
     negative = [pair for pair in CampaignRecords(study).controls if pair.control == "negative"]
     assert negative and controls.endswith("to controls are off by more than 1 point (excluded raters left out)")
     assert any("alpha below 0.2, although AC2 is 0.4 or more" in line for line in others)
-    status = status_text(read_status(Evidence(study), NOW))
-    assert doubts_text((signs, controls, *others), study.judging, judged=True) in status
+    status = read_status(Evidence(study), NOW)
+    assert doubts_text((signs, controls, *others), study.judging, judged=True) in status_text(status, more=True)
+    assert f"\nDoubtful: {signs}. {1 + len(others)} further doubts.\n" in status_text(status)
     page = write_report(study)[0].read_text(encoding="utf-8")
     assert page.index("In short") < page.index("What is doubtful") < page.index("What was decided")
     short = page[page.index("In short") : page.index("This report")]
