@@ -32,10 +32,10 @@ PAGES = {
     "texts": "Texts",
 }
 _AGAIN = 20  # seconds between looks at the records
-_SIDE = 230  # pixels for the pages' names and for filters
-#: Streamlit leaves margins of 80 pixels, with which wide tables would be cut off.
+#: Streamlit leaves margins of 80 pixels and 300 for the pages' names, with which wide tables would be cut off.
 _EDGES = (
     "[data-testid=stMainBlockContainer] {padding: 3.5rem 2rem 4rem}"
+    " @media (min-width: 641px) {[data-testid=stSidebar][data-collapsed=false] {max-width: 230px}}"
     " @media (max-width: 640px) {[data-testid=stMainBlockContainer] {padding: 3.5rem 1rem 4rem}}"
     " :root {--page: light-dark(#fff, #171614); --line: light-dark(#dde1e8, #333947);"
     " --faint: light-dark(#5b6475, #a3abbb); --shade: light-dark(rgb(31 36 48 / 18%), rgb(0 0 0 / 60%));"
@@ -63,7 +63,7 @@ def main() -> None:
         if has.get(address, True)
     ]
     page = st.navigation(entries)
-    st.set_page_config(page_title=f"{page.title} - Plumbline", layout="wide", initial_sidebar_state=_SIDE)
+    st.set_page_config(page_title=f"{page.title} - Plumbline", layout="wide")
     scheme = st.context.theme.type or "light dark"  # dialogs are outside of what Streamlit gives its own
     st.html(f"<style>:root {{color-scheme: {scheme}}}{_EDGES}{source('plumbline/exhibits/parts.css')}</style>")
     if study is None:

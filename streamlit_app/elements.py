@@ -23,7 +23,7 @@ from annotation.verdicts.preferences import choices_exhibit, preferences_exhibit
 from annotation.verdicts.systems import differences_exhibit, systems_exhibit
 from plumbline.errors import PlumblineError
 from plumbline.exhibits.page import part_html, svg
-from plumbline.exhibits.table import CODE, Exhibit, csv_bytes
+from plumbline.exhibits.table import CODE, Exhibit, csv_bytes, in_prose
 from plumbline.importing import altair as alt
 from plumbline.resources import installing
 from plumbline.words import count
@@ -65,6 +65,11 @@ def heading(title: str) -> None:
     st.header(title, anchor=False, divider="gray")
 
 
+def in_short(sentences: Sequence[str]) -> None:
+    """Draw the answer of a page, its first sentence the largest."""
+    st.html("".join(f'<p class="answer">{escape(in_prose(sentence))}</p>' for sentence in sentences))
+
+
 def link(page: str, label: str, **address: str) -> None:
     """Draw a link to another page, named by its address; `label` may be Markdown, so it must be ours."""
     target = st.Page(lambda: None, title=label, url_path=page)
@@ -85,7 +90,7 @@ def complain(line: str, *, not_yet: bool = False, title: str = "This cannot be s
             return
         st.markdown(f":material/error: **{title}**")
         st.text(quoted(line))
-        for command in _COMMAND.findall(line):
+        for command in dict.fromkeys(_COMMAND.findall(line)):
             st.code(command, language=None, wrap_lines=True)
 
 

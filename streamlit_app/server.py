@@ -24,14 +24,7 @@ from plumbline.manifest import stage
 from plumbline.study import load_study
 
 #: The pages after the first, and a library that tables need and that is slow to import.
-MODULES = (
-    "streamlit_app.views.drift",
-    "streamlit_app.views.verdicts",
-    "streamlit_app.views.campaign",
-    "streamlit_app.views.scores",
-    "streamlit_app.views.texts",
-    "scipy.stats",
-)
+MODULES = (*map("streamlit_app.views.{}".format, ("drift", "verdicts", "campaign", "scores", "texts")), "scipy.stats")
 _LOCK = Lock()
 _POLL = 0.005  # seconds between checks whether the server runs
 _SHOWN = 1.0  # seconds until the first page is in the browser

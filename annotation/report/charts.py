@@ -68,6 +68,7 @@ def rating_shares(shares: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
         x=alt.X("middle:Q"),
         y=row,
         text=alt.Text("words:N"),
+        opacity=alt.condition("datum.share * width > 26", alt.value(1), alt.value(0)),  # a phone's bars are narrow
         color=alt.ColorValue(**alt.condition("datum.dark", alt.value("white"), alt.value(_INK))),
     )
     return _finished([parts, letters], bars["name"])
@@ -101,7 +102,7 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
         return placed
 
     row = alt.Y("name:N", sort=list(rows["name"]), title=None)
-    inks = {display(axis): ink for axis, ink in colours(Axes.of(means).shown).items()}
+    inks = {display(axis): ink for axis, ink in colours(Axes.of(means).shown).items() if axis in {*means["axis"]}}
     colour = Kinds("axis_name", inks, {}, hidden=len(inks) == 1).colour
     shapes = alt.Scale(domain=list(DECISIONS), range=list(DECISIONS.values()))
     lines = alt.Chart(rows.dropna(subset=["low", "high"])).mark_rule(strokeWidth=2)
@@ -163,7 +164,7 @@ def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
         ],
         axis=ordered["axis"].map(display),
     )
-    inks = {display(axis): ink for axis, ink in colours(Axes.of(progress).shown).items()}
+    inks = {display(axis): ink for axis, ink in colours(Axes.of(progress).shown).items() if axis in {*progress["axis"]}}
     kinds = Kinds("axis", inks, {}, hidden=len(inks) == 1)
     hover = tips("row:N", "counting:Q", "wanted:Q", "open:Q", "complete:Q", "pairs:Q")
     base = alt.Chart(ordered).encode(y=rows("row", ordered["row"], limit=220), tooltip=hover)

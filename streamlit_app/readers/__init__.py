@@ -222,7 +222,8 @@ class StudyReader(PageReader):
             facts["Raters"] = f"{int((~status.raters['excluded'].astype(bool)).sum()):,}"
         if pace and pace.open:
             facts["Answers an hour"] = f"{pace.an_hour:.1f}"
-            facts["Expected end"] = f"{pace.ends:%Y-%m-%d %H:%M} UTC" if pace.ends else UNDEFINED
+            ahead = pace.ends is not None and pace.ends > status.read_at  # else the last collection is too old
+            facts["Expected end"] = f"{pace.ends:%Y-%m-%d %H:%M} UTC" if ahead else UNDEFINED
         for campaign in crowd:
             name = f"Spent or reserved of planned ({campaign.platform}, {campaign.mode})"
             facts[name] = f"{dollars(campaign.spent)} of {dollars(campaign.in_all)}"

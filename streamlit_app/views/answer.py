@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from html import escape
 
 import pandas as pd
 import streamlit as st
@@ -19,7 +18,7 @@ from annotation.verdicts.tables import cards, legend_of
 from plumbline.exhibits.page import part_html
 from plumbline.exhibits.table import Exhibit, in_prose
 from streamlit_app import server
-from streamlit_app.elements import complain, exhibit, heading, link, numbers, sections, side_by_side
+from streamlit_app.elements import complain, exhibit, heading, in_short, link, numbers, sections, side_by_side
 from streamlit_app.readers import StudyReader
 
 READER = StudyReader
@@ -43,7 +42,9 @@ def _short(reader: StudyReader) -> None:
     status = reader.status()
     holding = () if status.stages["verdicts"].state != "done" else reader.verdicts()
     *answer, _, _ = headline(status, holding, *(reader.side_by_side() if holding else ()))
-    st.html("".join(f'<p class="answer">{escape(in_prose(sentence))}</p>' for sentence in answer))
+    in_short(answer)
+    if not holding:
+        numbers(reader.so_far())
 
 
 def _scores(reader: StudyReader, room: Sequence[st.delta_generator.DeltaGenerator]) -> None:
@@ -99,7 +100,8 @@ def _next(reader: StudyReader) -> None:
 def _progress(reader: StudyReader) -> None:
     status = reader.status()
     heading("Progress")
-    numbers(reader.so_far())
+    if status.stages["verdicts"].state == "done":  # else they stand above
+        numbers(reader.so_far())
     rows = [
         {
             "Stage": stage.name,
@@ -131,7 +133,7 @@ def _rules(reader: StudyReader) -> None:
     rows = [
         {
             "When": f"{look.at:%Y-%m-%d %H:%M} UTC",
-            "Ratings": look.n_ratings,
+            "Ratings": f"{look.n_ratings:,}",
             "Verdicts": ", ".join(f"{n} {name}" for name, n in look.decisions.items()),
             "Rule": look.rests_on["rule"][:8],
         }

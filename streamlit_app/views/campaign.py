@@ -12,7 +12,7 @@ from annotation.report.charts import looks_charts, progress_bars
 from annotation.report.exhibits import asked_exhibit
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.status.monitoring import agreement_exhibit
-from annotation.verdicts.tables import display, looks_exhibit
+from annotation.verdicts.tables import CARDS, display, looks_exhibit
 from plumbline.exhibits.table import Cell, Exhibit, cell
 from plumbline.study.transformations import EIGHT
 from streamlit_app.elements import exhibit, figure, heading, lines, link, numbers, report, sections
@@ -40,9 +40,11 @@ def _progress(reader: CampaignReader) -> None:
         f"Answers{simulated} that count, against {study.raters.per_pair} wanted for each {item}; an answer is one"
         f" rater's submission for one {item}. Answers given since the last collection are not included."
     )
-    kinds = [study.kinds.get(name) or EIGHT.get(name) for name in progress["transformation"]]
+    open_first = progress.nlargest(CARDS, "open") if len(progress) > CARDS else progress
+    text += f" The {CARDS} rows with most open answers are drawn." if len(progress) > CARDS else ""
+    kinds = [study.kinds.get(name) or EIGHT.get(name) for name in open_first["transformation"]]
     axes = [kind.axis if kind else "not in the study" for kind in kinds]
-    figure(f"{reader.name}-progress", progress_bars(progress.assign(axis=axes)), text)
+    figure(f"{reader.name}-progress", progress_bars(open_first.assign(axis=axes)), text)
     items = f"{item}s".capitalize()
     seldom = [name for name in ("surplus", "excluded", "withdrawn") if progress[name].any()]
     columns: dict[str, Cell] = {
@@ -80,11 +82,11 @@ def _looks(reader: CampaignReader) -> None:
 
 def _going(reader: CampaignReader) -> None:
     going = reader.status().going
-    if going.agreement.empty and going.pace is None:
+    if going.agreement.empty:
         return
-    heading("While ratings come")
-    if len(going.agreement):
-        exhibit(reader.name, agreement_exhibit(going.agreement, reader.study.called))
+    table = agreement_exhibit(going.agreement, reader.study.called)
+    heading(table.caption)
+    exhibit(reader.name, table, captioned=False)
 
 
 def _raters(reader: CampaignReader) -> None:

@@ -13,8 +13,20 @@ from annotation.verdicts.tables import display
 from evaluation.report import paper_tables
 from evaluation.report.charts import caption, drawn_points, drift_figure, drift_panels, left_undrawn
 from plumbline.languages import language_name
+from plumbline.words import count
 from streamlit_app import pair
-from streamlit_app.elements import choose, download_svg, exhibit, filtered, heading, limits, link, report, unchecked
+from streamlit_app.elements import (
+    choose,
+    download_svg,
+    exhibit,
+    filtered,
+    heading,
+    in_short,
+    limits,
+    link,
+    report,
+    unchecked,
+)
 from streamlit_app.readers.scores import ScoreReader
 
 READER = ScoreReader
@@ -39,7 +51,10 @@ def draw(reader: ScoreReader) -> None:
     if frame.empty:
         st.caption("No pair has both a drift and a rating that counts.")
         return
-    most = int(correlations["n"].max())
+    most, below = int(correlations["n"].max()), correlations.loc[correlations["high"] < 0, "transformation"]
+    where = f" ({', '.join(display(name, pooled=False) for name in below)})" if len(below) else ""
+    several = f"{count(len(correlations), reader.study.called.judged)}{where}"
+    in_short([f"In {model}, badly rated pairs drift farther in {len(below)} of {several}, by the 95% intervals of ρ."])
     st.caption(
         "Each point is a rated pair: the drift of its text in the model's space (one minus the cosine) against its mean"
         " rating. In a model that sees meaning as people do, badly rated pairs drift most: ρ, Spearman's rank"

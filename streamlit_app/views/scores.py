@@ -17,6 +17,7 @@ from streamlit_app.elements import (
     file_name,
     filtered,
     heading,
+    in_short,
     limits,
     lines,
     report,
@@ -65,8 +66,7 @@ def _parts(reader: ScoreReader, parts: ReportParts) -> None:
     """Draw a report's answer, doubts, main figures and tables."""
     if parts.warning and not reader.simulated():  # else the warning is above
         st.warning(parts.warning, icon=":material/science:")
-    heading("In short")
-    st.text("\n\n".join(parts.sentences))
+    in_short(parts.sentences)
     lines(parts.doubts, "doubts")
     for name, drawn in parts.figures.items():
         figure(file_name(reader.name, name), drawn.chart, f"{drawn.caption}.", alt_text=drawn.alt)
@@ -82,7 +82,7 @@ def _models(reader: ScoreReader) -> None:
     if reason := reader.outrun():
         complain(reason, title="These scores are no longer valid")
     group = filtered("Data sets", groups, "group")
-    st.text(reader.answer())
+    in_short([reader.answer()])
     parts = [partial(_drawn, reader, group, *chart) for chart in _CHARTS]
     sections(*parts, partial(_tables, reader, group), partial(_left_out, reader))
 

@@ -25,7 +25,6 @@ from streamlit_app.elements import (
     limits,
     report,
     sections,
-    side_by_side,
 )
 from streamlit_app.readers.campaign import CampaignReader
 
@@ -44,7 +43,7 @@ def draw(reader: CampaignReader) -> None:
     rubric = load_rubric(reader.study)
     names = rubric.rating_names()
     question = choose("Question", names, "question") if names else ""
-    parts = [partial(side_by_side, reader), partial(_verdicts, reader)]
+    parts = [partial(_verdicts, reader)]
     if question:
         parts += [partial(_means, reader, rubric.scale_of(question), question), partial(_agreement, reader)]
     sections(*parts, partial(_labels, reader))

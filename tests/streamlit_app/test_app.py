@@ -56,7 +56,13 @@ SECTIONS = {
         "Ratings and agreement (HTEB, Table 2)",
         "In full",
     ],
-    "campaign": ["Progress", "While ratings come", "Raters", "Signs of careless answers", "In full"],
+    "campaign": [
+        "Progress",
+        "Agreement so far, with 95% intervals over pairs",
+        "Raters",
+        "Signs of careless answers",
+        "In full",
+    ],
     "scores": [
         "By axis (HTEB, Tables 14 and 15)",
         "By transformation (HTEB, Figure 6)",

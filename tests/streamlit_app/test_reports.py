@@ -28,7 +28,7 @@ def test_scores_of_wordings_are_those_of_the_report(page: Open, tmp_path: Path) 
     Manifest.of(study).write_table(SCORES, frame, PromptScore)
     shown = page("--study", ROOT / "studies" / "instructions.yaml", "--exports", tmp_path, view="scores")
     assert_calm(shown)
-    assert [heading.value for heading in shown.header] == ["In short", "In full"]
+    assert [heading.value for heading in shown.header] == ["In full"]
     assert "Over 6 wordings a task, the scores of 3 models on 5 tasks vary by" in texts(shown)
     assert any("SIMULATED LABELS" in warning.value for warning in shown.warning)
     assert len(specs(shown)) == 2
@@ -45,7 +45,7 @@ def test_scores_of_people_are_those_of_the_report(page: Open, tmp_path: Path) ->
         assert_calm(shown)
         assert "On 6 tasks people score" in texts(shown)
         assert sum("SIMULATED" in warning.value for warning in shown.warning) == 1
-    assert [heading.value for heading in shown.header] == ["In short", "In full"] and len(specs(shown)) == 2
+    assert [heading.value for heading in shown.header] == ["In full"] and len(specs(shown)) == 2
     assert len(table_with(shown, "Raters' mean [95%]", "Best model")) == 7  # one task in two languages
     assert commands(shown)[-1].startswith("plumbline human-report --study")
 
