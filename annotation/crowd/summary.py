@@ -78,8 +78,8 @@ class CrowdSummary:
         payments, spent_on = ledger.payments(), ledger.spent_on()
         wage, in_all, seconds = _typical({work: reward + bonus for work, (reward, bonus) in payments.items()})
         counts = ledger.campaign.counts  # a test costs nothing
-        last = {review.submission_id: review for review in ledger.judgements()}
-        rejected = [last.get(work.submission.submission_id) for work in works if work.submission.state == "rejected"]
+        follows = {review.submission_id: on_rules(review) for review in ledger.judgements()}  # the last of each
+        rejected = [work.submission.submission_id for work in works if work.submission.state == "rejected"]
         return cls(
             platform=ledger.campaign.platform,
             mode=ledger.campaign.mode,
@@ -103,7 +103,7 @@ class CrowdSummary:
             hourly=wage,
             hourly_in_all=in_all,
             minutes=seconds / 60,
-            off_rules=sum(review is not None and not on_rules(review) for review in rejected),
+            off_rules=sum(not follows.get(submission, True) for submission in rejected),
         )
 
     @property

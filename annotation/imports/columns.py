@@ -38,8 +38,8 @@ ROLES = (
         "unused",
     ),
 )
-SINGLE = ("original", "output", "text", "rater", "question", "time", "started", "seconds", "status",
-          "submission", "comment", "truth", "language")  # fmt: skip
+_SEVERAL = ("beside", "item", "system", "compared", "answer", "by_rater", "slot", "by_item", "unused")
+SINGLE = tuple(role for role in ROLES if role not in _SEVERAL)
 _WORDS = packaged("imports/words.yaml")
 _BY_NAME: dict[str, str] = {name: role for role, names in _WORDS["columns"].items() for name in names.split()}
 _FILLERS = frozenset(_WORDS["left_out"]["fillers"].split())

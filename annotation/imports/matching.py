@@ -29,15 +29,8 @@ TEXTS = ("original", "output", "text")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _STATUSES = packaged("imports/words.yaml")["statuses"]
-_OF_ITEMS = (
-    *TEXTS,
-    "truth",
-    "language",
-    "beside",
-    "compared",
-    "system",
-    "item",
-)  # roles that another file's facts have
+# Roles that another file's facts have.
+_OF_ITEMS = (*TEXTS, "truth", "language", "beside", "compared", "system", "item")
 _KEYS = ("item", "system", "question", *TEXTS)  # roles of columns by which another file's facts are joined
 _UNNAMED = ("the file does not name raters, so each answer to an item counts as a different rater's, and the number of"
             " raters is unknown")  # fmt: skip
