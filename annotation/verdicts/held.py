@@ -189,7 +189,7 @@ def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> It
     reasons = dict.fromkeys(
         reason.removeprefix(LOOK) for verdict in waiting for reason in verdict.reasons if reason.startswith(LOOK)
     )
-    more = f"; and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    more = f" ({count(len(reasons) - 1, 'further reason')})" if len(reasons) > 1 else ""
     yield (
         f"review raters before {count(len(waiting), 'verdict')} can be decided ({', '.join(names[:_NAMED])}{unnamed}):"
         f" {next(iter(reasons))}{more}; `{command('review')}` shows them, and how to keep or to exclude each"
