@@ -49,7 +49,7 @@ def test_raters_who_read_nothing_decide_nothing(clicked: Study) -> None:
     assert {one.review.unchecked for one in found} == {"accepted"}
     assert {one.review.to_look_at for one in found} == {("a", "b", "c")} and all(one.review.checked for one in found)
     assert found[0].reasons[0].startswith("raters to review: 3 raters with 100% of the ratings missed ")
-    assert found[0].reasons[-1].startswith("the rule alone: accepted (mean quality 4.50, fluency 4.50")
+    assert found[0].reasons[-1].startswith("the rule alone: accepted (mean quality 4.50 and fluency 4.50 are")
     late, look, *_ = doubts(clicked, found)
     assert late.startswith("the rules were fixed on ")  # the ratings are made, of a day before
     assert look.startswith("review raters before 3 verdicts can be decided (")

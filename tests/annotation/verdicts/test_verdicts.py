@@ -70,7 +70,7 @@ def test_ratings_that_do_not_vary_are_decided_by_a_bound() -> None:
     low = 5 - 4 * (1 - 0.025 ** (1 / 100))
     assert (found.decision, found.questions[0].low, found.questions[0].high) == ("accepted", pytest.approx(low), 5.0)
     assert found.questions[0].interval_reason == ""
-    assert found.reasons[0].startswith(f"lower end of quality {low:.2f} (mean 5.00), fluency")
+    assert found.reasons[0].startswith(f"lower ends of quality {low:.2f} (mean 5.00) and fluency")
     both = {"rule": "lower_bound", "interval": "pairs_and_raters"}
     assert judged(pairs, ratings(pairs, [5] * 100, [5] * 100), **both)[0].decision == "undecided"  # two raters
     few = pairs[:2]
