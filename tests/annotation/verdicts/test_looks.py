@@ -63,7 +63,7 @@ def test_the_first_look_that_decides_ends_it_and_later_ratings_play_no_part() ->
     assert "decided after block 1 of 3; not needed: ratings of 40 pairs" in " ".join(verdict_text([early]).split())
     assert early.questions[0].interval == "blocks" and early.questions[0].low > 3
     assert 0.975 <= early.probability == min(one.probability for one in early.questions)
-    assert "lower end of quality" in early.reasons[0]
+    assert "lower ends of quality" in early.reasons[0]
 
 
 def test_an_incomplete_block_is_not_looked_at() -> None:
