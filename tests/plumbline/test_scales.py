@@ -1,4 +1,4 @@
-"""Scales: as files say them, as their JSON says them, and the points and classes of numbers on them."""
+"""Scales and fields: as files say them, as raters read them, and the points and classes of numbers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
+from plumbline.fields import fields_of, messages
+from plumbline.records import Pair
 from plumbline.scales import Continuous, Point, Scale, classes_of, marks, nearest_points, on_scale
 
 
@@ -59,3 +61,31 @@ def test_numbers_find_their_points_and_classes() -> None:
     assert [names[places[number]] for number in (79, 80)] == ["60 to under 80", names[-1]]
     assert np.bincount(places).tolist() == [20, 20, 20, 20, 21]
     assert marks((1, 2, 3)) == [1, 2, 3] and marks(Continuous((0, 5))) == [0, 2.5, 5]
+
+
+PAIR = Pair(
+    pair_id="p", key="k", transformation="paraphrasing", axis="lexical_stylistic", pool="paraphrasing", dataset="d",
+    task_type="sts", language="en", output_language="ar", seed=1, original="A text.", transformed="Another.", model="m",
+    generator_hash="g", prompt_hash="h",
+)  # fmt: skip
+CHAT = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "Because."}]
+
+
+def test_a_pair_of_a_transformation_has_two_texts_in_their_languages() -> None:
+    found = [(one.name, one.kind, one.text, one.language) for one in fields_of(PAIR)]
+    assert found == [("original", "text", "A text.", "en"), ("transformed", "text", "Another.", "ar")]
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        (CHAT, ""),
+        ("user: Why?", "is not a list of messages"),
+        ([], "is not a list of messages"),
+        ([{"role": "user"}], "message 1 is not an object with a role and a content"),
+        ([CHAT[0], {"role": "user", "content": " "}], "message 2 has an empty role or content"),
+        ([{"role": "user", "content": 3}], "message 1 has an empty role or content"),
+    ],
+)
+def test_a_chat_is_a_list_of_roles_and_contents(value: object, wrong: str) -> None:
+    assert messages(value) == wrong

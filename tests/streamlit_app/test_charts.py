@@ -1,11 +1,17 @@
-"""Charts from frames, and the colours that they have."""
+"""Charts from frames and their colours, and a pair's words that differ, which stay text."""
 
 from __future__ import annotations
 
+import html
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plumbline.exhibits.charts import COLOURS, SHAPES, colours, shapes
 from plumbline.study.transformations import AXES
+from streamlit_app.pair import marked
 
 
 def test_colours_and_shapes_are_one_to_an_axis() -> None:
@@ -35,3 +41,30 @@ def luminance(colour: str) -> float:
     parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+_MARKS = re.compile(r"</?(?:p|del|ins)(?: [^<>]*)?>")
+
+
+def plain(content: str) -> str:
+    return html.unescape(_MARKS.sub("", content))
+
+
+def test_what_is_gone_and_what_is_new() -> None:
+    first, second = marked("a cat sat", "a dog sat")
+    assert re.findall(r"<del[^>]*>(.*?)</del>", first) == ["cat"]
+    assert re.findall(r"<ins[^>]*>(.*?)</ins>", second) == ["dog"]
+    assert "<ins" not in first
+    assert "<del" not in second
+
+
+def test_equal_texts_have_no_marks_and_characters_count_where_words_have_no_spaces() -> None:
+    assert not any("<del" in part or "<ins" in part for part in marked("same words", "same words"))
+    assert re.findall(r"<ins[^>]*>(.*?)</ins>", marked("我爱猫", "我爱狗")[1]) == ["狗"]
+
+
+@given(st.text(), st.text())
+def test_every_letter_is_there_and_none_is_markup(original: str, transformed: str) -> None:
+    for text, content in zip((original, transformed), marked(original, transformed), strict=True):
+        assert plain(content) == text
+        assert set(re.findall(r"<(/?\w+)", content)) <= {"p", "/p", "del", "/del", "ins", "/ins"}
