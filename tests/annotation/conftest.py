@@ -16,14 +16,15 @@ import pytest
 from annotation import server
 from annotation.argilla.client import Argilla, connect
 from annotation.server import process
-from annotation.server.home import prepare
+from annotation.server.home import forget, prepare
 from plumbline.study import Study
 from tests import forks
-from tests.annotation.argilla_site import Site, enter
+from tests.annotation.argilla_site import RATERS, Site, enter
 from tests.scale import FULL
 from tests.shared import generate_once, made_once
 
 PATHS, START = process.PATHS, process.start
+_SHARED: list[Argilla] = []  # the started server, once a test needs it
 
 
 @pytest.fixture
@@ -108,7 +109,19 @@ def argilla(home: server.Home) -> Iterator[Argilla]:
         for variable in ("ARGILLA_API_URL", "ARGILLA_API_KEY"):
             patch.delenv(variable, raising=False)
         with connect(home) as connected:
+            _SHARED.append(connected)
             yield connected
+
+
+@pytest.fixture(scope="module", autouse=True)
+def leavers(home: server.Home) -> Iterator[None]:
+    """A file's raters leave the shared server with it: a study that names nobody lets in all who have an account."""
+    yield
+    for argilla in _SHARED:
+        for user in argilla.users():
+            if user.role == "annotator" and user.username not in RATERS:
+                argilla.request("DELETE", f"/users/{user.id}")
+                forget(home, user.username)
 
 
 @pytest.fixture(scope="session")
