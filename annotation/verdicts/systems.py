@@ -425,11 +425,12 @@ def apart_words(others: pd.DataFrame, named: Callable[[str], str]) -> str:
 def _of_two(question: str, row: Row) -> str:
     """Return which of two systems is better and by how much; the better one has fewer points if these are better."""
     names = _named(row["system"]), _named(row["other"])
+    unit = "" if question.startswith("share of ") else " points"
     if not row["p_holm"] < 1 - CONFIDENCE:
-        return f"{' and '.join(names)} are not told apart in {question} (difference {difference_words(row)})"
+        return f"{' and '.join(names)} are not told apart in {question} (difference {difference_words(row)}{unit})"
     sign = 1 if row["difference"] > 0 else -1
     low, high = sorted((sign * row["low"], sign * row["high"]))
-    return f"{' is better than '.join(names)} in {question} by {interval(sign * row['difference'], low, high)}"
+    return f"{' is better than '.join(names)} in {question} by {interval(sign * row['difference'], low, high)}{unit}"
 
 
 def if_counted(done: SideBySide, every: SideBySide, named: Callable[[str], str]) -> Iterator[str]:

@@ -59,7 +59,7 @@ def test_systems_are_compared_on_common_originals_over_all_and_in_each_language(
     assert found.systems["mean"].to_numpy() == pytest.approx([2.7, 2] * 3)
     assert (found.differences["p_holm"] == found.differences["p"]).all()  # one difference in each: Holm's is its own p
     sentence, basis = answers(found)
-    assert sentence.startswith("Ours is better than Theirs in quality by 0.70 [") and sentence.endswith("]")
+    assert sentence.startswith("Ours is better than Theirs in quality by 0.70 [") and sentence.endswith("] points")
     assert "20 common originals: 10 each in English and German" in basis or "10 each in German and English" in basis
     hteb = [one.model_copy(update={"transformation": "paraphrasing"}) for one in PAIRS]
     assert compared(ratings(), hteb, Design(("quality",)), PairSubject()).systems.empty
