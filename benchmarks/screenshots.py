@@ -32,6 +32,12 @@ PICTURES = {
     "verdicts": ("verdicts", "Means against the threshold"),
     "scores": ("scores", "By axis (HTEB, Tables 14 and 15)"),
 }
+#: Commands as a reader's terminal in the checkout has them, without this machine's folders.
+AS_FROM_HERE = """root => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) texts.currentNode.data =
+        texts.currentNode.data.replaceAll(` --exports ${root}/exports`, "").replaceAll(`${root}/`, "");
+}"""
 #: What is judged -> picture -> report in the study's folder, which is pictured from its top.
 REPORTS = {
     "pairs": {"campaign_report": "report/index.html", "evaluation_report": "report_evaluation/index.html"},
@@ -96,6 +102,7 @@ def dashboard_pages(study: Study, chromium: Browser) -> None:
             page.get_by_role("heading", name=heading).wait_for(timeout=60_000)
             settle(page)
             page.locator("[data-testid=stVegaLiteChart] svg, .card").first.wait_for(timeout=60_000)
+            page.evaluate(AS_FROM_HERE, str(ROOT))
             page.get_by_role("heading", name=heading).evaluate("node => node.scrollIntoView({block: 'start'})")
             page.wait_for_timeout(1000)  # charts take their width after they are drawn
             taken(page, name)
