@@ -37,16 +37,8 @@ from plumbline.statistics.estimates import RESAMPLES
 from plumbline.study.transformations import EIGHT
 from plumbline.words import count
 
-PARAGRAPHS = (
-    "sample",
-    "raters",
-    "quality",
-    "acceptance",
-    "systems",
-    "agreement",
-    "makers",
-    "crowd",
-)  # blocks, in order
+#: Blocks, in order.
+PARAGRAPHS = ("sample", "raters", "quality", "acceptance", "systems", "agreement", "makers", "crowd")
 #: The places where ratings are given, by their source in records.
 SOURCE_NAMES = {
     "argilla": "Argilla",
