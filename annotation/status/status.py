@@ -436,16 +436,8 @@ def once_ended(status: Status, manifest: Mapping[str, Any]) -> Status:
     return replace(status, manifest=manifest, stages=stages_of(status.evidence, manifest, status.mismatch), writes="")
 
 
-def status_now(study: Study, home: server.Home) -> Status:
-    """Return the status of a study by its records and by the running server.
-
-    Raises DataError for damaged records.
-    """
-    return status_of(Evidence(study), home)
-
-
 def status_of(evidence: Evidence, home: server.Home) -> Status:
-    """Return the same of records that are read. Raises DataError for damaged ones."""
+    """Return the status of a study by its records and by the running server. Raises DataError for damaged records."""
     status = with_server(read_status(evidence, datetime.now(UTC)), evidence.collected, home)
     return replace(status, crowd=tuple(map(summary_text, read_summaries(evidence))))
 

@@ -20,7 +20,7 @@ from annotation.server.home import Home
 from annotation.statistics.systems import SideBySide
 from annotation.status.monitoring import DAY, agreement_exhibit
 from annotation.status.next_step import NextStep, absent_words, collecting, next_step
-from annotation.status.status import Status, server_line, status_now, status_of, with_server
+from annotation.status.status import Status, read_status, server_line, status_of, with_server
 from annotation.verdicts import preferences
 from annotation.verdicts.conclusion import Conclusion
 from annotation.verdicts.doubts import doubts_text
@@ -305,7 +305,8 @@ def say_next_of(options: StudyOptions) -> None:
 def say_next(study: Study, home: Home, status: Status | None = None) -> None:
     """Print the next step of a study: the one that `status` shows now, or that of a status by the study's records."""
     try:
-        status = with_server(status, status.evidence.collected, home) if status else status_now(study, home)
+        status = status or read_status(Evidence(study), datetime.now(UTC))
+        status = with_server(status, status.evidence.collected, home)
         step = _with_names(str(next_step(status)), status, known_names(home, study.name))
     except PlumblineError as error:
         step = str(NextStep(study.command("status"), str(error)))

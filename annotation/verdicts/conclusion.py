@@ -46,8 +46,8 @@ class Conclusion:
     def verdicts(self) -> list[Verdict]:
         """The verdicts, in the sample's order."""
         evidence, pairs, ratings = self._evidence, self._pairs, self._ratings
-        known = self._seed, evidence.collected.withdrawn, evidence.rests
-        verdicts = judged_sample(pairs, ratings, evidence.design, *known)
+        withdrawn, rests = evidence.collected.withdrawn, evidence.rests
+        verdicts = judged_sample(pairs, ratings, evidence.design, self._seed, withdrawn, rests)
         verdicts = with_supply(verdicts, evidence.supply, pairs, ratings)
         return with_checks(with_rules_fixed(verdicts, evidence.rules_fixed[0]), evidence)
 
