@@ -115,9 +115,14 @@ def argilla(home: server.Home) -> Iterator[Argilla]:
 
 @pytest.fixture(scope="module", autouse=True)
 def leavers(home: server.Home) -> Iterator[None]:
-    """A file's raters leave the shared server with it: a study that names nobody lets in all who have an account."""
+    """A file's raters and datasets leave the shared server with it.
+
+    A study that names nobody lets in all who have an account, and every command lists all datasets.
+    """
     yield
     for argilla in _SHARED:
+        for dataset in argilla.request("GET", "/me/datasets")["items"]:
+            argilla.request("DELETE", f"/datasets/{dataset['id']}")
         for user in argilla.users():
             if user.role == "annotator" and user.username not in RATERS:
                 argilla.request("DELETE", f"/users/{user.id}")
