@@ -269,7 +269,8 @@ def write_table(
             with pq.ParquetWriter(file, schema, compression="zstd") as writer:
                 for table in _tables(rows, schema):
                     writer.write_table(table)
-                    hashes.extend(map(hash, zip(*(table[name].to_pylist() for name in record.KEY), strict=True)))
+                    for part in table.select(record.KEY).to_batches(BATCH):  # of a million rows, few as Python's
+                        hashes.extend(map(hash, zip(*(column.to_pylist() for column in part), strict=True)))
         except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as error:
             raise DataError(f"{path.name}: rows do not fit {record.__name__}: {error}") from None
         sorted_hashes = np.frombuffer(hashes, np.int64)
