@@ -13,7 +13,7 @@ from typing import Annotated
 import pandas as pd
 from cyclopts import Parameter
 
-from annotation.campaign.names import known_names, named
+from annotation.campaign.names import UNNAMED, known_names, named
 from annotation.options import CampaignOptions, HomeOptions
 from annotation.records import Outcome, Verdict
 from annotation.server.home import Home
@@ -50,8 +50,9 @@ def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}),
     """
     study, apart = status.study, "\n\n" if more else "\n"
     warnings = [SIMULATED if status.simulated else "", LATE[status.rules_fixed] if status.rules_fixed else ""]
-    # before raters are asked, what the notes say can still be changed
-    notes = [*status.rules[not more :], *(status.notes if more or not status.begun else [])]  # after the first: amended
+    # a start of the rules before the ratings needs no line; before raters are asked, what the notes say can be changed
+    rules = status.rules[bool(status.evidence.rules and not more) :]
+    notes = [*rules, *(status.notes if more or not status.begun else [])]
     notes += [f"Signs that could not be checked: {'; '.join(status.unlooked)}."] if status.unlooked else []
     warned = [f"WARNING: {_with_names(line, status, names)}" for line in status.warnings]
     title = f"Study {study.name} on {status.read_at:%Y-%m-%d at %H:%M} UTC"
@@ -168,6 +169,8 @@ def _raters_text(status: Status, names: Mapping[str, str]) -> str:
             return "No rater is known yet."
         pairs = f"{status.study.called.item}s"
         return f"The {pairs} were published to {count(annotators, 'annotator')}; no ratings are collected yet."
+    if raters["rater_id"].eq(UNNAMED).all():
+        return "Raters: unknown, because the file does not name them"
     open_pairs, lasts = raters["open"].fillna(0), pd.to_datetime(raters["last"], utc=True)
     last = lasts.max()
     staying = ~raters["excluded"] & ~raters["out"]

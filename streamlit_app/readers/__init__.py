@@ -20,6 +20,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 import pandas as pd
 import streamlit as st
 
+from annotation.campaign.names import UNNAMED
 from annotation.campaign.records import CampaignData, CampaignRecords
 from annotation.crowd.pay import dollars
 from annotation.crowd.summary import read_summaries
@@ -219,7 +220,8 @@ class StudyReader(PageReader):
             counting, wanted = (int(progress[name].sum()) for name in ("counting", "wanted"))
             facts["Answers that count"] = f"{counting:,} of {wanted:,}"
         if len(status.raters):
-            facts["Raters"] = f"{int((~status.raters['excluded'].astype(bool)).sum()):,}"
+            staying = int((~status.raters["excluded"].astype(bool)).sum())
+            facts["Raters"] = UNNAMED if status.raters["rater_id"].eq(UNNAMED).all() else f"{staying:,}"
         if pace and pace.open:
             facts["Answers an hour"] = f"{pace.an_hour:.1f}"
             ahead = pace.ends is not None and pace.ends > status.read_at  # else the last collection is too old

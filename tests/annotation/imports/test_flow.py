@@ -67,7 +67,7 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
     planned = place.run("plan", *STUDY, "--apart", "1")
     assert planned.status == 0 and "of the study's 144 ratings so far" in planned.out
     status = place.run("status", *STUDY).out
-    assert "AFTER the first rating" in status
+    assert "RULES FIXED AFTER THE FIRST RATING" in status
     assert "Pace" not in status  # how many answers were asked for is unknown
     assert {verdict.rules_fixed for verdict in concluded(place.study).verdicts} == {"late"}
     assert place.run("ratings-report", *STUDY).status == 0
@@ -112,7 +112,7 @@ def test_raters_whom_no_file_names_stay_unknown_in_every_count(place: Workplace)
     shown = place.run("status", *STUDY).out + place.run("review", *STUDY).out
     shown += "".join(path.read_text(encoding="utf-8") for name in ("report/index.html", "export/codebook.md",
                      "sheet/heds.md", "sheet/datasheet.md") for path in [folder / name])  # fmt: skip
-    assert re.findall(r"143 (?:people|persons?|raters?)\b", shown) == []
+    assert re.findall(r"143 (?:people|persons?|raters?)\b|1 of 1 rater", shown) == []
     assert "the study asks for" not in shown and "of 48 pairs have ratings" not in shown
     assert "143 ratings, of which 143 count; of unknown time." in shown
     assert shown.count("AFTER the first rating (no later than ") > 3 and "first rating (2" not in shown
