@@ -1,4 +1,4 @@
-"""Which items people do, and that nothing of what is right comes before them."""
+"""Which items people do, of files and of mteb, and that nothing of what is right comes before them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,22 @@ from pydantic import ValidationError
 from annotation.argilla.dataset import record_of
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import LIMIT, load_rubric
+from annotation.campaign.subjects import shown_items
 from annotation.human.simulated import read_items
-from annotation.human.tasks import read_tasks, task_lines
-from annotation.human.types import METRICS, TASK_KINDS
+from annotation.human.tasks import InstructionFiles, prepare, read_tasks, task_lines
+from annotation.human.types import METRICS, TASK_KINDS, TaskSource
 from annotation.questions.wordings import addressed_lines
 from annotation.sampling.sample import draw_sample
+from evaluation.human.sampled import sampled
 from evaluation.tasks import protocols
-from generation.datasets.scored import ScoredItem
+from generation.datasets.scored import ScoredItem, label_words, scored_items
 from plumbline.errors import PlumblineError
 from plumbline.fields import fields_of
+from plumbline.study.datasets import DatasetSpec
 from plumbline.study.human import HumanSubject, HumanTaskSpec
+from plumbline.study.subject import VerdictUnit
 from tests.annotation.human.studies import CLASSES, PAIRS, SEARCH, WORDS, study_of
+from tests.mteb_site import REQUESTS, site
 
 EVERY = [
     {"dataset": "classes", "items": 8, "balance": "label"},
@@ -173,3 +178,50 @@ def test_every_task_is_asked_in_german_where_the_study_says_so(tmp_path: Path) -
         assert "de" in pool.title and "de" in pool.asked and "{" not in pool.asked["de"]
         assert len(rubric.guidelines_for(name, "de")) < 10_000
     assert addressed_lines(study, rubric, [("de", "de")])  # nobody has checked them yet, and that is said
+
+
+TASKS = [
+    *("STSBenchmark", "Banking77Classification", "SprintDuplicateQuestions", "BiorxivClusteringS2S", "SciDocsRR"),
+    *("AskUbuntuDupQuestions", "ArguAna", "SummEval", "PlscClusteringS2S.v2", "STS17", "SemRel2024", "BUCC.v2"),
+    *("CEDRClassification",),
+]
+MORE: dict[str, dict[str, Any]] = {
+    "Banking77Classification": {"balance": "label"},
+    "BiorxivClusteringS2S": {"balance": "label"},
+    "PlscClusteringS2S.v2": {"balance": "label"},
+    "SprintDuplicateQuestions": {"balance": "label"},
+    "SummEval": {"scale": [0, 5]},
+    "CEDRClassification": {"labels": {str(number): f"feeling {number}" for number in range(5)}},
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_of_mtebs_is_drawn_and_found_again(name: str, tmp_path: Path) -> None:
+    dataset = site().tasks[name]
+    searched = "candidates" in TASK_KINDS[dataset.task].keys
+    some = {"candidates": 3} if searched else {}
+    spec = HumanTaskSpec.model_validate({"dataset": name, "items": 4, **some, **MORE.get(name, {})})
+    study = study_of(tmp_path, {"dataset": "classes"})
+    files = InstructionFiles.of(study)
+    made = prepare(spec, TaskSource(DatasetSpec(mteb=name), dataset, files.general), files, study.sample.seed)
+    items = [item for item, _ in shown_items(made, VerdictUnit(name=spec.name, axis="human"))]
+    assert items and made.task.revision == dataset.revision
+    texts = {(text.item, text.text) for text in dataset.texts() if text.split == "test"}
+    drawn = {
+        (item.scored.item, text)
+        for item in made.drawn.items
+        for field, text in item.scored.fields.items()
+        if isinstance(text, str)
+    }
+    assert drawn <= texts
+    found = sampled(dataset, made.task, items)
+    assert sum(len(one.items) + sum(one.left_out.values()) for one in found) == len(items)
+    if searched:
+        assert all(set(item.candidates) & item.scored.relevant for item in made.drawn.items)
+
+
+def test_labels_that_are_numbers_have_the_words_of_the_data() -> None:
+    dataset = site().tasks["Banking77Classification"]
+    words, labels = label_words(dataset), Counter(one.labels[0] for one in scored_items(dataset))
+    assert set(labels) <= set(words) or not all(label.isdigit() for label in labels)
+    assert len(labels) == len({row["label"] for row in REQUESTS[12:]})

@@ -1,10 +1,14 @@
-"""What a form sends back: read whole, or refused in one line, whatever it is."""
+"""The rating page as a document, and what it sends back: read whole, or refused in one line."""
 
 from __future__ import annotations
 
 import contextlib
 import math
+import random
+import re
 from collections.abc import Callable
+from string import ascii_letters
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,10 +16,19 @@ from hypothesis import strategies as st
 
 from annotation.campaign.rubric import load_rubric
 from annotation.crowd.mturk.form import Sheet, fields_of_xml
+from annotation.crowd.page import LIMIT, NAMESPACE, consent_of, prolific_words, question_html, question_xml
+from annotation.crowd.prolific.workspaces import DONE
+from annotation.human.order import OrderDrawing
+from annotation.page.task import rating_words
 from annotation.questions.text import LONGEST, without_controls
-from plumbline.errors import DataError
+from annotation.questions.wordings import CROWD_WORDS
+from annotation.server.plugin.plumbline_argilla import rate
+from annotation.server.plugin.plumbline_argilla.crowd_words import WORDS
+from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
-from tests.annotation.crowd.mturk.mturk_site import answer_xml
+from tests.annotation.crowd.made_offers import TEXTS, make_offer
+from tests.annotation.crowd.mturk.mturk_site import answer_xml, form_data
+from tests.annotation.previews import data_of
 
 #: What XML 1.0 can hold, but for carriage returns, which it reads as line feeds.
 LETTERS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"))
@@ -66,3 +79,142 @@ def test_comments_can_be_kept_anywhere(text: str) -> None:
     assert len(kept) <= LONGEST
     assert not any((letter < " " and letter not in "\n\t") or "\x7f" <= letter <= "\x9f" for letter in kept)
     assert kept.encode().decode() == kept == without_controls(kept)
+
+
+SUBMIT = "https://workersandbox.mturk.com/mturk/externalSubmit"
+LANGUAGES = ("ar", "de", "es", "fr", "ha", "ru", "sw", "tr", "ur")
+PROLIFIC = WORDS | {"done_link": DONE}
+SAME = {"fr": ("instructions",)}  # words that a language shares with English
+
+
+@pytest.fixture
+def study(variant: Callable[..., Study]) -> Study:
+    return variant(name="page", crowd={"consent": "I agree & <b>begin</b>"}, raters={"contact": "lab@example.org"})
+
+
+def page(study: Study, *arguments: object, **more: object) -> str:
+    return question_html(study, load_rubric(study), make_offer(*arguments, **more), SUBMIT)  # type: ignore[arg-type]
+
+
+def test_what_the_form_cannot_hold_is_refused(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that would come twice, and an order that nobody would know."""
+    rubric, offer = load_rubric(study), make_offer()
+    first, *others = rubric.questions
+    seconds = rubric.model_copy(update={"questions": (first.model_copy(update={"name": "seconds"}), *others)})
+    with pytest.raises(StudyError, match="question 'seconds': MTurk's page uses this name for another field"):
+        question_xml(study, seconds, offer, SUBMIT)
+    monkeypatch.setattr("annotation.crowd.page.drawing_of", lambda *_: OrderDrawing("seed"))
+    with pytest.raises(StudyError, match="cannot record an order drawn for each worker"):
+        question_xml(study, rubric, offer, SUBMIT)
+
+
+def test_what_a_worker_reads_stands_in_it(study: Study) -> None:
+    html, rubric = page(study), load_rubric(study)
+    data = form_data(html)
+    assert 'lang="en" dir="ltr"' in html
+    assert data["asked"] == rubric.pool("paraphrasing").asked["en"]
+    assert "Other words, same meaning. A copy of the original is not a paraphrase." in data["guidelines"]
+    assert data["consent"] == "I agree & <b>begin</b>"
+    assert data["contact"] == "lab@example.org"
+    assert data_of(html)["submit_to"] == SUBMIT
+    assert [(pair["id"], *pair["texts"]) for pair in data["pairs"]] == [("p0", *TEXTS[0]), ("p1", *TEXTS[1])]
+    quality = data["questions"][0]
+    assert (quality["name"], [point for point, _ in quality["points"]]) == ("quality", [1, 2, 3, 4, 5])
+    assert (
+        quality["points"][1][1] == "an important part is lost or wrong, or hardly a word was changed"
+    )  # the pool's own
+
+
+@pytest.mark.parametrize(
+    ("languages", "page_language", "directions"),
+    [(("de", "de"), "de", ["ltr", "ltr"]), (("en", "ar"), "en", ["ltr", "rtl"]), (("ur", "fr"), "fr", ["rtl", "ltr"])],
+)
+def test_languages_and_directions(
+    study: Study, languages: tuple[str, str], page_language: str, directions: list[str]
+) -> None:
+    """The page speaks the output language where there is wording, and each text has its own language and direction."""
+    html = page(study, languages=languages, pool="translation" if languages[0] != languages[1] else "paraphrasing")
+    assert f'<html lang="{page_language}" dir="ltr">' in html
+    texts = form_data(html)["texts"]
+    assert [(one["lang"], one["dir"]) for one in texts] == list(zip(languages, directions, strict=True))
+
+
+def test_every_word_is_there_in_every_language_of_the_campaign() -> None:
+    """And with the same places to fill in."""
+    assert {file.stem for file in CROWD_WORDS.glob("*.yaml")} == {"en", *LANGUAGES}
+    for code in LANGUAGES:
+        items, of_items = prolific_words(code, of_pairs=False), {**PROLIFIC, **prolific_words("en", of_pairs=False)}
+        both = (rating_words(code, of_pairs=False), rating_words("en", of_pairs=False)), (items, of_items)
+        for own, english in ((rating_words(code), rating_words("en")), (prolific_words(code), PROLIFIC), *both):
+            assert set(own) == set(english), code
+            for name, text in own.items():
+                assert (text.strip() and text != english[name]) or name in SAME.get(code, ()), (code, name)
+                assert set(re.findall(r"\{\w+\}", text)) == set(re.findall(r"\{\w+\}", english[name])), (code, name)
+
+
+def test_the_consent_is_in_the_pages_language_unless_the_study_says_otherwise(variant: Callable[..., Study]) -> None:
+    def consent(crowd: dict[str, object], language: str) -> str:
+        spec = variant(name="page", crowd=crowd).crowd
+        assert spec is not None
+        return consent_of(spec, language)
+
+    assert consent({}, "tr").startswith("Yönergeleri okudum, en az 18")
+    assert consent({}, "ja") == consent({}, "en")
+    assert consent({}, "en").startswith("I have read the instructions, am at least 18")
+    assert [consent({"consent": "Yes."}, code) for code in ("en", "tr")] == ["Yes.", "Yes."]
+    own = {"consent": {"en": "Yes.", "tur": "Evet."}}
+    assert [consent(own, code) for code in ("en", "tr", "ar")] == ["Yes.", "Evet.", "Yes."]
+    with pytest.raises(StudyError, match=r"crowd\.consent: the English text is missing"):
+        consent({"consent": {"tr": "Evet."}}, "en")
+
+
+def test_nothing_comes_from_elsewhere(study: Study) -> None:
+    """No address but the form's own and the text's, no handler in an attribute, no style from outside."""
+    html = page(study)
+    assert "://" not in html
+    assert not re.search(r"<(?:link|iframe|img|object)|\bsrc=|@import|url\(|\son\w+=", html)
+
+
+def test_it_does_not_say_which_pairs_are_controls(study: Study) -> None:
+    offer = make_offer()
+    control = offer.pairs[0].model_copy(update={"control": "negative"})
+    other = type(offer)(offer.batch, (control, *offer.pairs[1:]), offer.places, offer.reward)
+    rubric = load_rubric(study)
+    assert question_html(study, rubric, other, SUBMIT) == question_html(study, rubric, offer, SUBMIT)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(
+    text=st.text(st.characters(exclude_categories=[])) | st.sampled_from(["]]>", "</script><script>", "<!--<script>"])
+)
+def test_any_text_comes_through_as_it_is(study: Study, text: str) -> None:
+    """Through MTurk's XML and the page's JSON; it adds no element and ends none."""
+    xml = question_xml(study, load_rubric(study), make_offer([(text, "b")]), SUBMIT)
+    html = ElementTree.fromstring(xml).findtext(f"{{{NAMESPACE}}}HTMLContent")  # noqa: S314 (our own)
+    assert html is not None
+    assert form_data(html)["pairs"][0]["texts"] == [text, "b"]
+    assert len(re.findall("<script", html)) == len(re.findall("</script>", html)) == 2
+
+
+def test_the_limit(study: Study) -> None:
+    """Texts are packed; what is still larger than MTurk takes is refused."""
+    rubric, letters = load_rubric(study), random.Random(5)
+    text = "".join(letters.choices(ascii_letters, k=LIMIT))
+    assert len(question_xml(study, rubric, make_offer([("x" * LIMIT, "b")]), SUBMIT).encode()) < LIMIT
+    with pytest.raises(StudyError, match=r"has [\d,]+ bytes, but MTurk takes at most 65,535; set sample.batch below"):
+        question_xml(study, rubric, make_offer([(text, "b")]), SUBMIT)
+
+
+def test_a_batch_of_usual_size_fits(study: Study) -> None:
+    """20 pairs of 300 letters a side in random order, of an alphabet of 40 letters of three bytes each."""
+    letters = random.Random(5)
+    texts = [["".join(letters.choices([chr(0x0905 + n) for n in range(40)], k=300)) for _ in "ab"] for _ in range(20)]
+    assert question_xml(study, load_rubric(study), make_offer([(a, b) for a, b in texts]), SUBMIT)
+
+
+def test_nothing_but_comments_is_cut_from_the_script() -> None:
+    """`page._lean` cuts lines at two blanks and two slashes, which no text of the script may hold."""
+    for name in ("rate.js", "rate.css"):
+        for line in rate.source(name).splitlines():
+            kept, cut, _ = line.partition("  // ")
+            assert not cut or not any(kept.count(quote) % 2 for quote in "\"'`"), line
