@@ -39,9 +39,9 @@ PAIRS, RATERS, PER_PAIR = 100_000, 1_000, 3
 POOLS = ("paraphrasing", "backtranslation", "style_change", "expansion")
 WORDS = 25  #: of a text
 CONTROLS = 50  #: pairs with one control of each kind
-ACCEPT = (16, 1.17, 12)  #: most seconds and gigabytes of `accept`, and seconds of `status`, for a million ratings
-IMPORT = (26, 1.45)  #: most seconds and gigabytes of `import` for a million rows
-PAGE = (16, 1.3)  #: most processor seconds and gigabytes of the dashboard until its first page of a million ratings
+ACCEPT = (11, 0.83, 8.9)  #: most seconds and gigabytes of `accept`, and seconds of `status`, for a million ratings
+IMPORT = (23, 1.22)  #: most seconds and gigabytes of `import` for a million rows
+PAGE = (11.2, 0.9)  #: most processor seconds and gigabytes of the dashboard until its first page of a million ratings
 
 
 @benchmark
