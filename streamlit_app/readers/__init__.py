@@ -56,23 +56,9 @@ SCORED = ("scores.parquet", LOOKED)
 # While a ledger is being written, its last entries are in a file beside it.
 RULES = ("rules.json", "decisions.json", LOOKED, *CONTROLS, "crowd.sqlite", "crowd.sqlite-wal")
 #: What verdicts follow from.
-FACTS = (
-    *COLLECTED,
-    "rules.json",
-    "sample.json",
-    "offered.json",
-    "offered_again.json",
-    "block_looks.json",
-    "manifest.json",
-)
+FACTS = (*COLLECTED, *map("{}.json".format, ("rules", "sample", "offered", "offered_again", "block_looks", "manifest")))
 PROMPTED = ("instructions/scores.parquet",)
-OF_PEOPLE = (
-    "human/scores.parquet",
-    "human/agreement.parquet",
-    "human/differences.parquet",
-    "human/item_scores.parquet",
-    "human/difficulty.parquet",
-)
+OF_PEOPLE = (*map("human/{}.parquet".format, ("scores", "agreement", "differences", "item_scores", "difficulty")),)
 _LISTED = 2.0  # seconds until a remote folder is listed again
 
 
