@@ -36,7 +36,7 @@ def make(folder: Path, *, ending: bool = True, digits: bool = False) -> None:
 
     With `digits` it mostly says 1 to 5, as judges do, and its window holds a rubric's prompt, as Gemma-3-27B's does.
     """
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()
     tokenizer = _tokenizer()
     tokenizer.save_pretrained(folder)
     _model(tokenizer, ending=ending, digits=digits).bfloat16().save_pretrained(folder)
@@ -52,7 +52,7 @@ def _tokenizer() -> PreTrainedTokenizerFast:
         vocab_size=800, special_tokens=list(SPECIAL), initial_alphabet=alphabet, show_progress=False
     )
     tokenizer.train([str(path) for path in sorted(PROMPTS.glob("*.yaml"))], trainer)
-    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token=SPECIAL[PAD], eos_token=SPECIAL[EOS], bos_token=SPECIAL[BOS]
     )
     fast.chat_template = TEMPLATE
