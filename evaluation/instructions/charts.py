@@ -13,19 +13,7 @@ from evaluation.instructions import spread
 from evaluation.instructions.analysis import Analysis
 from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST
 from evaluation.report.paper_tables import SIGNIFICANT
-from plumbline.exhibits.charts import (
-    COLOURS,
-    NAMES,
-    NEUTRAL,
-    ROW,
-    WIDTH,
-    Kinds,
-    dots,
-    figure,
-    rows,
-    tips,
-    upright,
-)
+from plumbline.exhibits.charts import COLOURS, NAMES, NEUTRAL, ROW, WIDTH, Kinds, dots, figure, rows, tips, upright
 from plumbline.exhibits.page import Figure
 
 MOST_MODELS, MOST_TASKS = 12, 12  # in figures by model and task

@@ -15,17 +15,7 @@ from annotation.report.charts import mean_intervals, means_in_words, rating_shar
 from annotation.verdicts.rules import unchecked
 from annotation.verdicts.systems import best_first
 from annotation.verdicts.tables import means_frame
-from streamlit_app.elements import (
-    DECISIONS,
-    choose,
-    complain,
-    exhibit,
-    figure,
-    heading,
-    limits,
-    report,
-    sections,
-)
+from streamlit_app.elements import DECISIONS, choose, complain, exhibit, figure, heading, limits, report, sections
 from streamlit_app.readers.campaign import CampaignReader
 
 READER = CampaignReader
