@@ -4,7 +4,7 @@ import sys
 import textwrap
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -50,13 +50,12 @@ def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}),
     """
     study, apart = status.study, "\n\n" if more else "\n"
     warnings = [SIMULATED if status.simulated else "", LATE[status.rules_fixed] if status.rules_fixed else ""]
-    # a start of the rules before the ratings needs no line; before raters are asked, what the notes say can be changed
-    rules = status.rules[bool(status.evidence.rules and not more) :]
-    notes = [*rules, *(status.notes if more or not status.begun else [])]
-    notes += [f"Signs that could not be checked: {'; '.join(status.unlooked)}."] if status.unlooked else []
-    warned = [f"WARNING: {_with_names(line, status, names)}" for line in status.warnings]
     title = f"Study {study.name} on {status.read_at:%Y-%m-%d at %H:%M} UTC"
-    head = ["\n".join([title, *filter(None, warnings)]), _flow_text(status, more=more), "\n".join([*notes, *warned])]
+    head = [
+        "\n".join([title, *filter(None, warnings)]),
+        _flow_text(status, more=more),
+        _notes(status, names, more=more),
+    ]
     table, facts = list[str](), list[str]()
     if len(status.progress):
         table = [_progress_text(status, more=more), "\n".join(status.blocks if more else _some(status.blocks, _ROWS))]
@@ -72,6 +71,15 @@ def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}),
     facts.append("" if more else f"More: `{status.command('status --more')}`")
     blocks = [apart.join(filter(None, block)) for block in (head, table, facts)]
     return "\n\n".join([*filter(None, blocks), f"Next: {_with_names(str(next_step(status)), status, names)}"])
+
+
+def _notes(status: Status, names: Mapping[str, str], *, more: bool) -> str:
+    """Return what is said of the rules, of the generation and of signs, and warnings."""
+    # a start of the rules before the ratings needs no line; before raters are asked, what the notes say can be changed
+    rules = status.rules[bool(status.evidence.rules and not more) :]
+    unlooked = [f"Signs that could not be checked: {'; '.join(status.unlooked)}."] if status.unlooked else []
+    warned = [f"WARNING: {_with_names(line, status, names)}" for line in status.warnings]
+    return "\n".join([*rules, *(status.notes if more or not status.begun else []), *unlooked, *warned])
 
 
 def _with_names(text: str, status: Status, names: Mapping[str, str]) -> str:
@@ -123,12 +131,7 @@ def _progress_text(status: Status, *, more: bool) -> str:
     }
     seldom = ("drafts", "discarded", "surplus", "excluded", "withdrawn")
     table |= {name.capitalize(): cell(name, str) for name in seldom if status.progress[name].any()}
-    answered = ", ".join(name for name in table if name.startswith("By "))
-    missing, wanted_answers = (int(status.progress[name].sum()) for name in ("open", "wanted"))
-    note = f"{answered}: {item}s with so many answers that count"
-    note += f"; {missing:,} of {count(wanted_answers, 'answer')} are open." if missing else "."
-    note += f" Withdrawn {item}s, and answers to them, are in no other column." if "Withdrawn" in table else ""
-    lines = [note, absent_words(status)]
+    lines = [_open_text(status, table), absent_words(status)]
     if status.verdicts:
         decided = ", ".join(f"{number} {name}" for name in _WORDS if (number := status.verdicts[name]))
         lines.append(f"Verdicts{'' if status.stages['verdicts'].state == 'done' else ' so far'}: {decided}.")
@@ -137,6 +140,15 @@ def _progress_text(status: Status, *, more: bool) -> str:
     rows, rest = (status.progress, "") if more else _most_open(status.progress)
     shown = printed(rows, table)
     return "\n".join([columns(list(shown.columns), shown.to_numpy().tolist()), *filter(None, [rest, *lines])])
+
+
+def _open_text(status: Status, table: Collection[str]) -> str:
+    """Return what columns of the table count, and how many answers are open."""
+    item, answered = status.study.called.item, ", ".join(name for name in table if name.startswith("By "))
+    missing, wanted = (int(status.progress[name].sum()) for name in ("open", "wanted"))
+    note = f"{answered}: {item}s with so many answers that count"
+    note += f"; {missing:,} of {count(wanted, 'answer')} are open." if missing else "."
+    return note + (f" Withdrawn {item}s, and answers to them, are in no other column." if "Withdrawn" in table else "")
 
 
 def _most_open(progress: pd.DataFrame) -> tuple[pd.DataFrame, str]:
