@@ -24,6 +24,7 @@ from annotation.sampling.sample import draw_sample
 from annotation.statistics.shared_blocks import DifferenceLook, SharedBlocks
 from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
+from annotation.verdicts.conclusion import looked_at
 from annotation.verdicts.evidence import Evidence, write_looks
 from annotation.verdicts.systems import _shared_blocks, answers, differences_exhibit
 from annotation.verdicts.tables import table_two_exhibit
@@ -141,6 +142,22 @@ def test_looks_at_systems_stay_as_they_were_taken(tmp_path: Path) -> None:
     rate(study, tmp_path, {"ours": 4.2, "theirs": 4.0})
     second = Evidence(study).side_by_side.looks[couple][1]
     assert second.pairs == 39 and second.level == pytest.approx(np.diff(spent([1 / 3, 2 / 3], "pocock"))[0])
+
+
+def test_a_look_that_accept_takes_again_has_the_numbers_that_others_show(tmp_path: Path) -> None:
+    """Two pairs of the second block are withdrawn after the look that decided, which is then taken again."""
+    study = systems_study(tmp_path, ("ours", "theirs"))
+    for _ in range(2):
+        rate(study, tmp_path, {"ours": 2.25, "theirs": 2.25})
+    before = Evidence(study)
+    assert [(group.n_looks, group.decision) for group in before.blocks.values()] == [(2, "accepted")] * 2
+    numbers = block_numbers(study, before.pairs)
+    second = [pair.pair_id for pair in before.pairs if pair.transformation == "ours" and numbers[pair.pair_id] == 1]
+    withdraw(study, second[:2], take_back=False, reason="two texts in one")
+    done, later = accept(study), Evidence(study)
+    assert len(later.block_looks) > len(before.block_looks)
+    assert [one.probability for one in done.verdicts] == [one.probability for one in looked_at(later).verdicts]
+    pd.testing.assert_frame_equal(done.side_by_side.differences, later.side_by_side.differences)
 
 
 def test_a_look_that_was_taken_is_not_taken_again() -> None:
