@@ -384,18 +384,20 @@ def _refuse_code(question: ImportedQuestion, counts: Mapping[float, int], low: f
     """Raise DataError if one answer from `low` to `high` is apart from all others as a code such as 99 or -1 is."""
     points = sorted(point for point in counts if low <= point <= high)
     codes = [point for point in points if -point in (1, 9, 98, 99, 999, 9999) or point in _CODES]
-    others = [point for point in points if point not in codes]
-    if len(others) < 3 or others[0] < 0:
+    usual = [point for point in points if point not in codes]
+    if len(usual) < 2:
         return
-    for code in codes:
-        below = code < 0 and (others[0] > 0 or others[-1] > 4 or -code > others[-1])
-        if below or (code > others[-1] + 1 and others[-1] <= _CODES.get(int(code), 0)):
-            ends, option = _usual_ends(others[0], others[-1], halves=True), f"--scale {question.name}="
-            raise DataError(
-                f"question {question.name!r}: {counts[code]:,} of {sum(counts.values()):,} answers are {code:g}, apart"
-                f" from the others ({others[0]:g} to {others[-1]:g}); add {option}{ends[0]:g}..{ends[1]:g} if it means"
-                f" that an answer is missing, or {option}{min(low, code):g}..{max(high, code):g}"
-            )
+    first, last = usual[0], usual[-1]
+    below = [code for code in codes if code < min(0, 8 * first) and (first > 0 or last > 4 or -code > last)]
+    apart = below + [code for code in codes if code > last + 1 and last <= _CODES.get(int(code), 0)]
+    if apart:
+        code, others = apart[0], [point for point in points if point not in apart]
+        ends, option = _usual_ends(others[0], others[-1], halves=True), f"--scale {question.name}="
+        raise DataError(
+            f"question {question.name!r}: {counts[code]:,} of {sum(counts.values()):,} answers are {code:g}, apart"
+            f" from the others ({others[0]:g} to {others[-1]:g}); add {option}{ends[0]:g}..{ends[1]:g} if it means"
+            f" that an answer is missing, or {option}{min(low, code):g}..{max(high, code):g}"
+        )
 
 
 def _own_words(worded: Collection[tuple[float, str]]) -> Mapping[float, str]:

@@ -433,8 +433,10 @@ def by_name(name: str) -> str:
     if _GRID.search(name):
         role = "" if by_name(name.rpartition("[")[2].rstrip("] ")) == "comment" else "by_item"  # LimeSurvey's [comment]
         return "unused" if left_out(name) else role
-    roles = [_BY_NAME.get(re.sub(r"[\W_]+", "", part).casefold(), "") for part in _PARTS.split(name)]
-    role = "truth" if roles[0] == "truth" and roles[-1] == "answer" else roles[-1]  # Toloka's GOLDEN:rating
+    parts = [re.sub(r"[\W_]+", "", part).casefold() for part in _PARTS.split(name)]
+    role = _BY_NAME.get(parts[-1], "")
+    if parts[0] == "golden" and role == "answer":
+        return "truth"  # Toloka's GOLDEN:rating; alone the word may mark controls
     return role or ("unused" if left_out(name) else "")
 
 

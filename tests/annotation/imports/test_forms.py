@@ -108,6 +108,18 @@ def test_control_tasks_solutions_are_right_answers(place: Workplace) -> None:
     assert pd.read_csv(place.study.folder / "truth.csv")["truth"].tolist() == [5]
 
 
+def test_a_mark_of_control_tasks_is_no_right_answer(place: Workplace) -> None:
+    """CrowdFlower's `_golden` says which tasks are controls, and not what is right."""
+    rows = [
+        ["true", f"In {town}.", f"{town} it is.", point, worker]
+        for town in TOWNS
+        for point, worker in ((3, "a"), (4, "b"))
+    ]
+    write_csv(place.folder / "r.csv", ["_golden", "original", "output", "rating", "_worker_id"], rows)
+    assert "unused (its name shows no role): _golden" in place.take("r.csv", "--language", "en").out
+    assert not (place.study.folder / "truth.csv").exists()
+
+
 def test_doccano_has_a_file_for_each_annotator(place: Workplace) -> None:
     for name, shift in (("ada", 0), ("bob", 1)):
         lines = [

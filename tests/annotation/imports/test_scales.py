@@ -128,6 +128,10 @@ def test_forms_of_numbers(answers: list[str], wanted: list[float], ends: tuple[f
         ("9", "1234567", ("1..7", "1..9")),
         ("-99", "01234", ("0..4", "-100..100")),
         ("999", ["3", "40", "77", "100"], ("0..100", "3..999")),
+        ("99", "01", ("0..1", "0..100")),
+        ("-1", "123456789", ("1..9", "-9..9")),
+        ("-9", ["-1", "0", "1"], ("-1..1", "-9..9")),
+        ("99", ["-2", "-1", "0", "1", "2"], ("-2..2", "-100..100")),
     ],
 )
 def test_a_code_of_missing_answers_is_asked_about(code: str, others: Sequence[str], scales: tuple[str, str]) -> None:
@@ -138,7 +142,9 @@ def test_a_code_of_missing_answers_is_asked_about(code: str, others: Sequence[st
     assert not read([*others, code], scales[1]).faults
 
 
-@pytest.mark.parametrize("answers", ["123456789", "0123456", ["-2", "-1", "0"], ["-1", "0", "1"], ["0", "50", "99"]])
+@pytest.mark.parametrize(
+    "answers", ["123456789", "0123456", ["-2", "-1", "0"], ["-1", "0", "1"], ["0", "50", "99"], ["-9", "-3", "4"]]
+)
 def test_no_point_of_a_scale_is_taken_for_such_a_code(answers: Sequence[str]) -> None:
     assert not read(list(answers)).faults
 
