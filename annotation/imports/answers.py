@@ -164,6 +164,17 @@ def read_question(
     )
 
 
+def refuse_unknown_direction(question: ImportedQuestion) -> None:
+    """Raise DataError if the title of a rating names something of which less is usually better."""
+    words = sorted({*plain(question.title).split()} & _LESS)
+    if words and question.points and not question.words:
+        low, high, option = question.points[0], question.points[-1], f"--scale {question.name}="
+        raise DataError(
+            f"question {question.name!r}: less {words[0]} may be better; add {option}{high:g}..{low:g} if it is, or"
+            f" {option}{low:g}..{high:g}"
+        )
+
+
 def _listed_in(title: str) -> list[str]:
     """Return the answers that a question's title lists, `Errors (None/Minor/Severe)`."""
     return [word for listed in re.findall(r"[(\[]([^()\[\]]*/[^()\[\]]*)[)\]]", title) for word in listed.split("/")]
@@ -220,7 +231,6 @@ def _numbered(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScal
     ends = _ends_in_title(text.title, texts, forms) or _ends_in_words(forms.values())
     question = _rating(text, texts, numbers, ends)
     _refuse_reversed(question)
-    _refuse_unknown_direction(question)
     return question
 
 
@@ -331,16 +341,6 @@ def _refuse_reversed(question: ImportedQuestion) -> None:
         f" {points[-1][1]!r}; add --scale {question.name}={high:g}..{low:g} if less is better, or --scale"
         f" {question.name}={low:g}..{high:g}"
     )
-
-
-def _refuse_unknown_direction(question: ImportedQuestion) -> None:
-    """Raise DataError if a question's title names something of which less is usually better."""
-    words, low, high = sorted({*plain(question.title).split()} & _LESS), question.points[0], question.points[-1]
-    if words and not question.words:
-        raise DataError(
-            f"question {question.name!r}: less {words[0]} may be better; add --scale"
-            f" {question.name}={high:g}..{low:g} if it is, or --scale {question.name}={low:g}..{high:g}"
-        )
 
 
 def _is_numeric(texts: Mapping[str, int], numbers: Mapping[str, float]) -> bool:

