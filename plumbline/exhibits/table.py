@@ -167,9 +167,9 @@ class Exhibit:
 
     @property
     def is_undefined(self) -> bool:
-        """Whether it has measures, none of which is known."""
-        measures = self.frame.select_dtypes("float")
-        return bool(measures.size) and bool(measures.isna().all(axis=None))
+        """Whether it shows measures, none of which is known."""
+        unknown = bool(self.frame.select_dtypes("float").isna().all(axis=None))
+        return unknown and bool((self.printed == UNDEFINED).any(axis=None))
 
     def table(self, *, cut: bool = False) -> Table:
         """The table for an HTML page, with its file named; a long one is `cut` to `MOST_ROWS` rows and says so."""
