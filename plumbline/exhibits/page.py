@@ -220,7 +220,7 @@ def part_html(part: Table | Sequence[Card]) -> str:
 
 
 def _shown(table: Table, notes: Sequence[str], shared: Collection[str] = ()) -> dict[str, object]:
-    """Return a table for its template; `notes` are numbered, and those that tables share are not repeated."""
+    """Return a table for its template; `notes` are numbered, and those that noted tables share are not repeated."""
     rows = [
         [UNDEFINED if cell is None or (isinstance(cell, float) and math.isnan(cell)) else str(cell) for cell in row]
         for row in table.frame.itertuples(index=False)
@@ -228,5 +228,6 @@ def _shown(table: Table, notes: Sequence[str], shared: Collection[str] = ()) -> 
     head = list(map(str, table.frame.columns))
     columns = [[row[column] for row in rows] for column in range(len(head))]
     numeric = [bool(cells) and is_numeric(cells) for cells in columns]
-    numbers = sorted({1 + notes.index(note) for note in table.notes if note not in shared})
+    own = [note for note in table.notes if note not in shared] or table.notes
+    numbers = sorted({1 + notes.index(note) for note in own})
     return {"kind": "table", "head": head, "rows": rows, "numeric": numeric, "caption": table.caption, "notes": numbers}

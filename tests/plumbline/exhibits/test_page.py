@@ -72,6 +72,8 @@ def test_behind_the_answer_stand_the_contents_and_each_note_once_at_the_foot(tmp
         Table(frame, "first", (notes[0], notes[1], notes[2])),
         Table(frame, "second", (notes[4], notes[1], notes[0], notes[2])),  # e is the fourth to come: 1 to 4
         Table(frame, "third", (notes[3], notes[1], SCRIPT)),  # 2, and two new ones: 5 and 6
+        Table(frame, "with the common note alone", (notes[1],)),
+        Table(frame, "without a note, as a list of reasons"),
     ]
     sections = [Section("In short", ["answer"]), Section("By axis (Figure 4)", tables[:1]), Section("More", tables[1:])]
     write_page(tmp_path / "index.html", "t", "", sections)
@@ -80,11 +82,11 @@ def test_behind_the_answer_stand_the_contents_and_each_note_once_at_the_foot(tmp
         page.index(part) for part in ("answer", "Contents", '<a href="#by-axis-figure-4">', '<section id="by-axis')
     ]
     assert places == sorted(places)
-    assert re.findall(r'<p class="notes">(Notes? .*)</p>', page) == [  # b, which all have, stands nowhere
-        "Notes " + ", ".join(f'<a href="#note-{number}">{number}</a>' for number in numbers)
-        for numbers in ((2, 3), (2, 3, 4), (5, 6))
+    assert re.findall(r'<p class="notes">Notes? (.*)</p>', page) == [  # b, which all have, stands where it is alone
+        ", ".join(f'<a href="#note-{number}">{number}</a>' for number in numbers)
+        for numbers in ((2, 3), (2, 3, 4), (5, 6), (1,))
     ]
-    assert "Note 1 is about all tables." in page
+    assert "Note 1 is about every table with notes." in page
     assert re.findall(r'<li id="note-(\d)">(.*)</li>', page)[:5] == [
         (str(number), notes[letter]) for number, letter in enumerate((1, 0, 2, 4, 3), 1)
     ]
