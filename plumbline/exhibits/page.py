@@ -228,6 +228,6 @@ def _shown(table: Table, notes: Sequence[str], shared: Collection[str] = ()) -> 
     head = list(map(str, table.frame.columns))
     columns = [[row[column] for row in rows] for column in range(len(head))]
     numeric = [bool(cells) and is_numeric(cells) for cells in columns]
-    own = [note for note in table.notes if note not in shared] or table.notes
-    numbers = sorted({1 + notes.index(note) for note in own})
+    listed = [note for note in table.notes if note not in shared] or table.notes
+    numbers = sorted({1 + notes.index(note) for note in listed})
     return {"kind": "table", "head": head, "rows": rows, "numeric": numeric, "caption": table.caption, "notes": numbers}
