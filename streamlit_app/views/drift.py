@@ -54,12 +54,12 @@ def draw(reader: ScoreReader) -> None:
     most, below = int(correlations["n"].max()), correlations.loc[correlations["high"] < 0, "transformation"]
     where = f" ({', '.join(display(name, pooled=False) for name in below)})" if len(below) else ""
     several = f"{count(len(correlations), reader.study.called.judged)}{where}"
-    in_short([f"In {model}, badly rated pairs drift farther in {len(below)} of {several}, by the 95% intervals of ρ."])
+    in_short([f"In {model}, pairs rated lower drift farther in {len(below)} of {several}, by the 95% intervals of ρ."])
     st.caption(
         "Each point is a rated pair: the drift of its text in the model's space (one minus the cosine) against its mean"
         " rating. In a model that sees meaning as people do, badly rated pairs drift most: ρ, Spearman's rank"
-        " correlation, is then below 0; its 95% bootstrap interval is over pairs. Hover over a point for its texts,"
-        " click it for its ratings."
+        " correlation, is then below 0 (above 0 if less is better); its 95% bootstrap interval is over pairs. Hover"
+        " over a point for its texts, click it for its ratings."
         + limits(simulated=bool(frame["simulated"].any()), n=most, noun="pairs in each panel")
     )
     drawn = drawn_points(frame)
