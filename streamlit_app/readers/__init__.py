@@ -12,13 +12,14 @@ import functools
 import inspect
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import RLock
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import pandas as pd
-import streamlit as st
 
 from annotation.campaign.names import UNNAMED
 from annotation.campaign.records import CampaignData, CampaignRecords
@@ -59,11 +60,33 @@ RULES = ("rules.json", "decisions.json", LOOKED, *CONTROLS, "crowd.sqlite", "cro
 FACTS = (*COLLECTED, *map("{}.json".format, ("rules", "sample", "offered", "offered_again", "block_looks", "manifest")))
 PROMPTED = ("instructions/scores.parquet",)
 OF_PEOPLE = (*map("human/{}.parquet".format, ("scores", "agreement", "differences", "item_scores", "difficulty")),)
+_MOST_RESULTS = 64
 _LISTED = 2.0  # seconds until a remote folder is listed again
 
 
 class NotYetError(DataError):
     """A record that no stage has written yet; the message names the command that does."""
+
+
+class Results:
+    """What methods returned, by method, study and options: the newest of each, for a running campaign changes often."""
+
+    def __init__(self) -> None:
+        self._newest = dict[Hashable, tuple[object, Any]]()
+        self._turns = defaultdict[Hashable, RLock](RLock)  # two pages that need one result compute it once
+
+    def newest(self, key: Hashable, stamps: object, make: Callable[[], R]) -> R:
+        """Return the result for the files' states `stamps`, which is made if the last was for others."""
+        with self._turns[key]:
+            before, last = self._newest.pop(key, (None, None))
+            result: R = last if before == stamps else make()
+            self._newest[key] = stamps, result
+            for oldest in list(self._newest)[:-_MOST_RESULTS]:
+                self._newest.pop(oldest, None)
+            return result
+
+
+_RESULTS = Results()
 
 
 class PageReader:
@@ -110,7 +133,8 @@ def cached(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
             }
             stamps = _stamps(reader.study, (*needs, *watches))
             try:
-                result: R = _cache()(name, stamps, options, lambda: make(reader, *args, **kwargs))
+                key = (name, str(reader.study.file), str(reader.study.folder), repr(options))
+                result: R = _RESULTS.newest(key, stamps, lambda: make(reader, *args, **kwargs))
             except NotYetError:
                 raise
             except DataError as error:
@@ -122,19 +146,6 @@ def cached(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
         return read
 
     return decorate
-
-
-@functools.cache
-def _cache() -> Any:
-    """Return Streamlit's cache; it needs a server, so it is made at its first use, not at import.
-
-    Streamlit keys calls by the arguments whose names do not begin with _; the study's file is in `stamps`.
-    """
-
-    def result(name: str, stamps: tuple[Stamp, ...], options: dict[str, object], _make: Callable[[], Any]) -> Any:
-        return _make()
-
-    return st.cache_resource(show_spinner=False, max_entries=64)(result)
 
 
 def _stamps(study: Study, names: Sequence[str]) -> tuple[Stamp, ...]:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import streamlit as st
 
 from annotation.campaign.offering import LEDGER
 from annotation.campaign.records import CampaignRecords
@@ -23,7 +22,7 @@ from plumbline.errors import DataError
 from plumbline.records import Pair
 from plumbline.store import read_frame
 from plumbline.study import ROOT, Study
-from streamlit_app import server
+from streamlit_app import readers, server
 from streamlit_app.readers import NotYetError, PageReader, _stamps, cached
 from streamlit_app.readers.scores import ScoreReader
 from tests.conftest import DEMO
@@ -31,9 +30,24 @@ from tests.streamlit_app.conftest import MODELS
 
 
 @pytest.fixture(autouse=True)
-def nothing_kept() -> None:
-    st.cache_data.clear()
-    st.cache_resource.clear()
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "_RESULTS", readers.Results())
+
+
+def test_only_the_newest_result_of_each_method_stays() -> None:
+    results, made = readers.Results(), list[int]()
+
+    def read(stamp: int, key: str = "status") -> int:
+        def make() -> int:
+            made.append(stamp)
+            return stamp
+
+        return results.newest(key, stamp, make)
+
+    assert [read(1), read(1), read(2), read(2), read(1)] == [1, 1, 2, 2, 1] and made == [1, 2, 1]
+    for number in range(100):
+        read(number, f"method {number}")
+    assert len(results._newest) == 64 and read(99, "method 99") == 99 and len(made) == 103
 
 
 def test_records_that_are_missing_are_told_from_damaged_ones(study: Study) -> None:
