@@ -138,11 +138,18 @@ def question_name(title: str) -> str:
 
 
 def read_question(
-    title: str, name: str, cells: pd.Series, scale: AskedScale | None, others: Collection[str] = ()
+    title: str,
+    name: str,
+    cells: pd.Series,
+    scale: AskedScale | None,
+    others: Collection[str] = (),
+    *,
+    falls: bool = False,
 ) -> ImportedQuestion:
     """Infer a question from its answers (a category for each distinct one).
 
-    `scale` is the user's; `others` are the answers to another question, if they include all of this one's.
+    `scale` is the user's; `others` are the answers to another question, if they include all of this one's. The file's
+    form shows that less is better if the question `falls`.
     """
     counts = cells.value_counts()
     texts = {str(text): int(number) for text, number in counts[counts > 0].items()}
@@ -158,16 +165,16 @@ def read_question(
     without = replace(question, faults={**empty, **{text: "no answer" for text in texts if text not in rated}})
     return (
         _worded(without, rated, scale, others)
-        or _numbered(without, rated, scale)
+        or _numbered(without, rated, scale, falls=falls)
         or _labelled(question, texts, is_asked=bool(scale and scale.labels))
         or question
     )
 
 
-def refuse_unknown_direction(question: ImportedQuestion) -> None:
-    """Raise DataError if the title of a rating names something of which less is usually better."""
+def _refuse_unknown_direction(question: ImportedQuestion, *, falls: bool) -> None:
+    """Raise DataError if a title names something of which less is usually better, and nothing shows that it `falls`."""
     words = sorted({*plain(question.title).split()} & _LESS)
-    if words and question.points and not question.words:
+    if words and not falls and not question.words:
         low, high, option = question.points[0], question.points[-1], f"--scale {question.name}="
         raise DataError(
             f"question {question.name!r}: less {words[0]} may be better; add {option}{high:g}..{low:g} if it is, or"
@@ -210,7 +217,9 @@ def _ranking(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale
     return replace(text, kind="ranking", labels={label: label for label in every}, values=values, faults=faults)
 
 
-def _numbered(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale | None) -> ImportedQuestion | None:
+def _numbered(
+    text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale | None, *, falls: bool
+) -> ImportedQuestion | None:
     """Return a rating whose answers are numbers, with or without words beside them.
 
     Raises DataError if two different answers would be one point, or if words contradict the order of numbers.
@@ -231,6 +240,7 @@ def _numbered(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScal
     ends = _ends_in_title(text.title, texts, forms) or _ends_in_words(forms.values())
     question = _rating(text, texts, numbers, ends)
     _refuse_reversed(question)
+    _refuse_unknown_direction(question, falls=falls)
     return question
 
 

@@ -24,19 +24,8 @@ from plumbline.errors import StudyError, nearest
 #: docs/import.md says what each is.
 ROLES = (
     *("original", "output", "text", "beside", "item", "system", "compared", "rater", "question", "answer", "by_rater"),
-    *(
-        "slot",
-        "by_item",
-        "time",
-        "started",
-        "seconds",
-        "status",
-        "submission",
-        "comment",
-        "truth",
-        "language",
-        "unused",
-    ),
+    *("slot", "by_item", "time", "started", "seconds", "status", "submission", "comment", "truth", "language"),
+    "unused",
 )
 _SEVERAL = ("beside", "item", "system", "compared", "answer", "by_rater", "slot", "by_item", "unused")
 SINGLE = tuple(role for role in ROLES if role not in _SEVERAL)

@@ -19,15 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from annotation.campaign.names import is_pseudonym, named_pseudonym, pseudonym_key, remember_names, worker_pseudonym
 from annotation.campaign.records import NOT_IMPORTED, PAIRS
-from annotation.imports.answers import (
-    AskedScale,
-    ImportedQuestion,
-    distinct,
-    question_name,
-    read_question,
-    read_scale,
-    refuse_unknown_direction,
-)
+from annotation.imports.answers import AskedScale, ImportedQuestion, distinct, question_name, read_question, read_scale
 from annotation.imports.columns import Proposal, proposal_rows, propose, unused_lines
 from annotation.imports.files import read_file, read_frame
 from annotation.imports.matching import Material, match, without_repeats
@@ -420,9 +412,8 @@ def _questions(
         scale = scales.get(title) or scales.get(names[title])
         prefers = scale is None and is_preference(title, list(sets[title].values()), two=material.shows_two)
         kind = LABELS if prefers else scale
-        question = read_question(title, names[title], cells_by_title[title], kind, list(others.values()))
-        if kind is None and title not in material.lower:
-            refuse_unknown_direction(question)
+        falls = title in material.lower
+        question = read_question(title, names[title], cells_by_title[title], kind, list(others.values()), falls=falls)
         return as_preference(question) if prefers else question
 
     return read_each(names, read)

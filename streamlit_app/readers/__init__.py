@@ -68,7 +68,7 @@ class NotYetError(DataError):
     """A record that no stage has written yet; the message names the command that does."""
 
 
-class Results:
+class NewestResults:
     """What methods returned, by method, study and options: the newest of each, for a running campaign changes often."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Results:
             return result
 
 
-_RESULTS = Results()
+_RESULTS = NewestResults()
 
 
 class PageReader:

@@ -31,11 +31,11 @@ from tests.streamlit_app.conftest import MODELS
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "_RESULTS", readers.Results())
+    monkeypatch.setattr(readers, "_RESULTS", readers.NewestResults())
 
 
 def test_only_the_newest_result_of_each_method_stays() -> None:
-    results, made = readers.Results(), list[int]()
+    results, made = readers.NewestResults(), list[int]()
 
     def read(stamp: int, key: str = "status") -> int:
         def make() -> int:
