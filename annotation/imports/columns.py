@@ -354,9 +354,9 @@ class _Draft:
     def set_respondent(self) -> None:
         """Take the id of a row as its rater's where each row has one person's answers about all items."""
         for name in self.named("item") if self.named("by_item") else ():
-            if name not in self.fixed:
-                of_rater = self.table.cells[name].is_unique and not self.named("rater")
-                self.roles[name], self.reasons[name] = "rater" if of_rater else "unused", "a row is one rater's"
+            has_rater = bool(self.named("rater"))
+            if name not in self.fixed and (has_rater or self.table.cells[name].is_unique):
+                self.roles[name], self.reasons[name] = "unused" if has_rater else "rater", "a row is one rater's"
 
     def ids_of_answers(self) -> Iterator[str]:
         """Yield an id that differs in each row where different raters answer about the same texts."""

@@ -42,8 +42,8 @@ from annotation.verdicts.tables import (
     rule_chances,
     unbiased_exhibit,
 )
-from plumbline.exhibits.page import Figure, Section, write_page
-from plumbline.exhibits.table import Exhibit, Table, csv_bytes, write_files
+from plumbline.exhibits.page import Figure, Part, Section, write_page
+from plumbline.exhibits.table import Exhibit, csv_bytes, write_files
 from plumbline.exhibits.templates import blocks
 from plumbline.fields import fields_of
 from plumbline.study import Study
@@ -225,10 +225,10 @@ def sections(
     if material.holds is None:
         del shown["wording"]
     words = blocks("annotation/report/page.jinja", page_facts(material, shown))
-    parts: dict[str, Sequence[str | Table | Figure]] = {
+    parts: dict[str, Sequence[Part]] = {
         **{name: [paragraph] for name, paragraph in words.items()},
         "description": [material.study.description],
-        "doubts": ["\n".join(f"– {line}." for line in material.doubts)],
+        "doubts": [tuple(f"{line}." for line in material.doubts)],
         "unchecked": [unchecked(material.verdicts)],
         "amended": amendment_lines(material.rules, material.first),
         "unknown": [

@@ -248,8 +248,8 @@ _LISTED = 12  # transformations or systems that a sentence names; of more it has
 _WORDS: Mapping[Outcome, str] = {"accepted": "Accepted", "rejected": "rejected", "undecided": "undecided"}
 _LATE = {
     "": "",
-    "late": " (by rules that were fixed after the ratings)",
-    "unknown": " (by rules that were perhaps fixed after the ratings)",
+    "late": " All by rules that were fixed after the ratings.",
+    "unknown": " All by rules that were perhaps fixed after the ratings.",
 }
 
 
@@ -309,7 +309,7 @@ def decided(verdicts: Sequence[Verdict]) -> str:
         if names or outcome == "accepted":
             many = f"{len(names)} of {len(of)}" if len(names) > _LISTED else ""
             parts.append(f"{word}: {many or ', '.join(names) or 'nothing'}")
-    return f"{'; '.join(parts)}{lateness}."
+    return f"{'; '.join(parts)}.{lateness}"
 
 
 def say_next_of(options: StudyOptions) -> None:

@@ -113,8 +113,6 @@ class Evidence(CampaignRecords):
 
     def _basis_of(self, counting: pd.DataFrame) -> Basis:
         data, design = self.collected, self.design
-        if data.sample.empty:
-            return Basis(counting)
         coverage = coverage_of(data.coded_ratings, data.withdrawn) if design.blocks else None
         return basis(data.sample, counting, design, coverage)
 
@@ -223,5 +221,11 @@ def write_looks(evidence: Evidence) -> None:
     if new_looks := evidence.looks_due:
         evidence.noted.write_models(BLOCK_LOOKS.name, [*evidence.models(BLOCK_LOOKS), *new_looks])
         evidence.block_looks = [*evidence.block_looks, *new_looks]
-        for following in ("rests", "blocks", "side_by_side"):  # else they stay those before these looks
+        for following in (
+            "rests",
+            "blocks",
+            "side_by_side",
+            "if_counted",
+            "answers_by_pair",
+        ):  # from looks before these
             evidence.__dict__.pop(following, None)

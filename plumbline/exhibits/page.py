@@ -90,12 +90,12 @@ class Card:
     reason: str
 
 
-Part = str | Table | Figure | Card
+Part = str | tuple[str, ...] | Table | Figure | Card
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and the blocks below it, in order; a string is a paragraph, and cards stand beside one another.
+    """A heading and the blocks below it, in order; a string is a paragraph, a tuple a list, and cards stand together.
 
     A `folded` section shows its heading alone until a reader opens it.
     """
@@ -162,7 +162,7 @@ def write_outlined(
     for name, figure in figures.items():
         files |= {f"figures/{name}.svg": figure.svg.encode(), f"figures/{name}.png": figure.png()}
     write_files(folder, files)
-    doubtful = "\n".join(f"– {line}." for line in words.doubts) or "Nothing stands out."
+    doubtful = tuple(f"{line}." for line in words.doubts) or "Nothing stands out."
     first, *others = figures or [""]
     shown = {name: exhibit for name, exhibit in exhibits.items() if not exhibit.is_undefined}
     sections = [
@@ -206,9 +206,11 @@ def _shown_parts(parts: Sequence[Part], notes: Sequence[str], shared: Collection
             blocks.append({"kind": "cards", "cards": [*run]})
         else:
             blocks += [
-                {"kind": "words", "words": part} if isinstance(part, str) else _shown(part, notes, shared)
+                _shown(part, notes, shared)
+                if isinstance(part, Table)
+                else {"kind": "words" if isinstance(part, str) else "list", "words": part}
                 for part in run
-                if isinstance(part, str | Table)
+                if isinstance(part, str | tuple | Table)
             ]
     return blocks
 

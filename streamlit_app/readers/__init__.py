@@ -83,6 +83,7 @@ class NewestResults:
             self._newest[key] = stamps, result
             for oldest in list(self._newest)[:-_MOST_RESULTS]:
                 self._newest.pop(oldest, None)
+                self._turns.pop(oldest, None)
             return result
 
 

@@ -51,10 +51,14 @@ def draw(reader: ScoreReader) -> None:
     if frame.empty:
         st.caption("No pair has both a drift and a rating that counts.")
         return
-    most, below = int(correlations["n"].max()), correlations.loc[correlations["high"] < 0, "transformation"]
+    most, defined = int(correlations["n"].max()), correlations.dropna(subset=["high"])
+    below = defined.loc[defined["high"] < 0, "transformation"]
     where = f" ({', '.join(display(name, pooled=False) for name in below)})" if len(below) else ""
-    several = f"{count(len(correlations), reader.study.called.judged)}{where}"
-    in_short([f"In {model}, pairs rated lower drift farther in {len(below)} of {several}, by the 95% intervals of ρ."])
+    several = f"{count(len(defined), reader.study.called.judged)}{where}"
+    if len(defined):
+        in_short(
+            [f"In {model}, pairs rated lower drift farther in {len(below)} of {several}, by the 95% intervals of ρ."]
+        )
     st.caption(
         "Each point is a rated pair: the drift of its text in the model's space (one minus the cosine) against its mean"
         " rating. In a model that sees meaning as people do, badly rated pairs drift most: ρ, Spearman's rank"

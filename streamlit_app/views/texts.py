@@ -56,7 +56,8 @@ def draw(reader: ScoreReader) -> None:
         + (" Some ratings are SIMULATED." if reader.simulated() else "")
     )
     rows = table.head(MOST).assign(kind=[display(name, pooled=False) for name in table["transformation"].head(MOST)])
-    same = {name for name in ("question", "language", "n_ratings", "comments", "dataset") if sample[name].nunique() < 2}
+    same = {name for name in ("question", "language", "n_ratings", "dataset") if sample[name].nunique() < 2}
+    same |= set() if sample["comments"].any() else {"comments"}
     names = [name for name in _COLUMNS if name in rows and name not in same]  # a laptop's window has no room for these
     filled = [name for name in names if rows[name].notna().any() and (rows[name] != "").any()]
     text = {} if "transformed" in filled else {"original": st.column_config.TextColumn("Text", width=2 * _TEXT)}

@@ -59,7 +59,7 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
     assert set(ratings["transformation"]) == {"rules-v2", "neural"}
     assert place.run("accept", *STUDY).status == 0
     accepted = place.run("accept", *STUDY).out
-    assert re.search(r"\nAccepted: .* \(by rules that were fixed after the ratings\)\.", accepted)
+    assert re.search(r"\nAccepted: .*\. All by rules that were fixed after the ratings\.", accepted)
     assert (
         "Doubtful: whether raters paid attention could not be looked at, because they answered no controls." in accepted
     )

@@ -98,6 +98,20 @@ def test_the_number_of_an_answer_is_no_item(place: Workplace) -> None:
     assert place.ratings()["pair_id"].nunique() == 6
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_the_id_of_a_row_about_all_items_is_its_raters_unless_it_stands_twice(place: Workplace, again: bool) -> None:
+    header = ["id", *(f"How clear is it? [In {town}.]" for town in TOWNS)]
+    rows = [[7 if again else 7 + n, *(1 + (n + k) % 5 for k in range(len(TOWNS)))] for n in range(3)]
+    write_csv(place.folder / "r.csv", header, rows)
+    if again:
+        assert "item '7' has two texts" in place.refused("r.csv", "--language", "en")
+        return
+    place.take("r.csv", "--language", "en")
+    ratings = place.ratings()
+    assert len(ratings) == 3 * len(TOWNS) and ratings["rater_id"].nunique() == 3
+    assert ratings["pair_id"].nunique() == len(TOWNS) and not ratings["rater_id"].str.startswith("unknown-").any()
+
+
 def test_control_tasks_solutions_are_right_answers(place: Workplace) -> None:
     header = ["INPUT:original", "INPUT:paraphrase", "OUTPUT:rating", "GOLDEN:rating", "ASSIGNMENT:worker_id"]
     right = {"Ulm": 5}
