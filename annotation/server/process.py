@@ -377,7 +377,7 @@ def ensure_environment(progress: Callable[[str], None] = print) -> Path:
                 make(folder, wanted, progress)
     except OSError as error:
         raise ServiceError(
-            f"{folder}: the Argilla server's environment cannot be created ({error.strerror}); "
+            f"{folder}: the Argilla server's environment cannot be created ({error.strerror or error}); "
             f"free disk space or set {LOCATION_VARIABLE} to another folder"
         ) from error
     return folder / "bin" / "python"
