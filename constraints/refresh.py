@@ -128,7 +128,8 @@ def refresh_platform() -> int:
     """Write platform.txt; the number of its packages. Raises CalledProcessError where pip cannot resolve."""
     target = HERE / "platform.txt"
     torch = next(line for line in target.read_text(encoding="utf-8").splitlines() if line.startswith("torch=="))
-    found = report([torch, f"{HERE.parent}[{EXTRAS}]"])
+    # aiobotocore allows few versions of botocore: named first, it spares pip a search through all versions of boto3.
+    found = report([torch, "aiobotocore", f"{HERE.parent}[{EXTRAS}]"])
     pins = names_and_versions(found)
     pins.pop("plumbline-embeddings")
     # irrCAC's metadata pins an old scipy; it runs on the new one (docs/decisions/0003-irrcac.md).
