@@ -40,7 +40,7 @@ POOLS = ("paraphrasing", "backtranslation", "style_change", "expansion")
 WORDS = 25  #: of a text
 CONTROLS = 50  #: pairs with one control of each kind
 ACCEPT = (11, 0.83, 8.9)  #: most seconds and gigabytes of `accept`, and seconds of `status`, for a million ratings
-IMPORT = (23, 1.22)  #: most seconds and gigabytes of `import` for a million rows
+IMPORT = (22, 1.03)  #: most seconds and gigabytes of `import` for a million rows
 PAGE = (11.2, 0.9)  #: most processor seconds and gigabytes of the dashboard until its first page of a million ratings
 
 

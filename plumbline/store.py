@@ -280,10 +280,16 @@ def write_table(
             refuse_duplicate_keys(pq.read_table(file.name, columns=list(record.KEY)), record, path)
 
 
+_PIECE = 100_000  # rows of a frame that become Arrow's at a time
+
+
 def _tables(rows: Iterable[Record] | pd.DataFrame, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield the rows in pieces that fit into memory."""
     if isinstance(rows, pd.DataFrame):
-        yield with_nan(pa.Table.from_pandas(rows[schema.names], schema=schema, preserve_index=False))
+        columns = rows[schema.names]
+        for start in range(0, max(len(rows), 1), _PIECE):
+            part = columns.iloc[start : start + _PIECE]
+            yield with_nan(pa.Table.from_pandas(part, schema=schema, preserve_index=False))
         return
     rest = iter(rows)
     while batch := [row.model_dump() for row in itertools.islice(rest, BATCH)]:

@@ -97,7 +97,7 @@ def offered(records: CampaignRecords) -> str:
     """Return how people may have come to see the sample, in words; empty where they cannot have."""
     if real := _real(records):
         return f"offered to raters ({real[0].to}, {real[0].at:%Y-%m-%d})"
-    return "rated" if records.has(RATINGS) and len(records.all_ratings) else ""
+    return "rated" if records.has(RATINGS) and len(records.collected.ratings) else ""
 
 
 def _real(records: CampaignRecords) -> list[Offering]:

@@ -430,7 +430,7 @@ def write_records(
                 with atomic(study.folder / TRUTH) as file:
                     file.write(csv_bytes(_right_answers(pairs, material, questions)))
             (layout.folder / ITEM_IDS).unlink(missing_ok=True)  # of an import that this one replaces
-            if (ids := _without_names(material.items["item"], pseudonyms)).any():
+            if (ids := np.asarray(_without_names(material.items["item"], pseudonyms))).any():
                 with atomic(layout.folder / ITEM_IDS) as file:
                     pd.DataFrame({"pair_id": pairs["pair_id"].to_numpy(), "item_id": ids}).to_parquet(file, index=False)
     return len(ratings)
@@ -519,7 +519,7 @@ def _ratings(
     at, coarse_times = answers["at"], coarse(answers["at"])
     frame = pd.DataFrame(
         {
-            **{name: pairs[name].to_numpy()[item] for name in ("pair_id", "transformation", "language")},
+            **{name: pairs[name].astype("category").array[item] for name in ("pair_id", "transformation", "language")},
             "rater_id": _each(answers["rater"], pseudonyms.__getitem__),
             "question": _each(answers["question"], lambda title: by_title[title].name),
             "value": pd.array(values, "Int64" if is_whole(pd.Series(values)) else "Float64"),
@@ -544,18 +544,19 @@ def _sorted(
 ) -> pd.DataFrame:
     """Return the answers in the order of `Rating.KEY`: by pair, rater and question."""
     of_pairs = pairs["pair_id"].rank().to_numpy()[answers["item"].to_numpy()]
-    of_raters = pd.factorize(_each(answers["rater"], pseudonyms.__getitem__), sort=True)[0]
-    of_questions = pd.factorize(_each(answers["question"], lambda title: by_title[title].name), sort=True)[0]
+    of_raters = _each(answers["rater"], pseudonyms.__getitem__).codes
+    of_questions = _each(answers["question"], lambda title: by_title[title].name).codes
     return answers.iloc[np.lexsort((of_questions, of_raters, of_pairs))].reset_index(drop=True)
 
 
-def _each(column: pd.Series, read: Callable[[str], str] = str) -> np.ndarray:
-    """Return a column of categories as what is read from each of its texts; nothing is read from a missing one."""
+def _each(column: pd.Series, read: Callable[[str], str] = str) -> pd.Categorical[str]:
+    """Return a column of categories as what is read from each of its texts, in order; a missing text is empty."""
     column = column.cat.remove_unused_categories()
-    return np.array([*map(read, column.cat.categories), ""], object)[column.cat.codes]
+    words, codes = np.unique(np.array([*map(read, column.cat.categories), ""], object), return_inverse=True)
+    return pd.Categorical.from_codes(codes[column.cat.codes], pd.Index(words))
 
 
-def _without_names(texts: pd.Series, pseudonyms: Mapping[str, str]) -> np.ndarray:
+def _without_names(texts: pd.Series, pseudonyms: Mapping[str, str]) -> pd.Categorical[str]:
     """Return comments, or items' ids, with pseudonyms in place of raters' ids of four letters or more."""
     ids = {name.casefold(): alias for name, alias in pseudonyms.items() if len(name) > 3 and not name.isdigit()}
     return _each(texts, lambda text: _WORD.sub(lambda word: ids.get(word[0].casefold(), word[0]), readable(text)))

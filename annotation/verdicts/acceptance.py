@@ -57,7 +57,7 @@ def accept(study: Study, amend: str | None = None) -> Acceptance:
     evidence = Evidence(study)
     refuse_other_sample(evidence)
     if evidence.read_whole().decided:  # a killed command may not have written their marks
-        write_ratings(evidence, evidence.all_ratings)
+        write_ratings(evidence, evidence.collected.ratings)
         evidence = Evidence.whole(study)
     _check(evidence)
     rules = rules_due(evidence, evidence.rules_now, evidence.collected.ratings, amend)
