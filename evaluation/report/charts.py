@@ -49,11 +49,12 @@ _SAME = 1e-9  # scores that differ by less differ only by rounding
 def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     """Return HTEB's Figure 4: each model's original, axes and total on one line, from `axis_table`.
 
-    A tick in an axis's colour marks the original score on the axis's data sets and items, if the axis does not cover
-    all. Models' names longer than `names` pixels are cut; tooltips have them whole.
-
+    The model with the highest total comes first. A tick in an axis's colour marks the original score on the axis's data
+    sets and items, if the axis does not cover all. Models' names longer than `names` pixels are cut; tooltips have them
+    whole.
     """
     axes, many = Axes.of_columns(table), len(table) > MOST_ROWS
+    table = table.sort_values([axes.total, ORIGINAL], ascending=False, kind="stable")
     series, row = _series(table, axes, "model"), rows("model", table["model"], names)
     kinds, scores = series_kinds(axes).of(series["series"]), alt.Chart(series)
     spans = scores.mark_rule(color=NEUTRAL, opacity=0.5).encode(
@@ -101,9 +102,9 @@ def size_lines(table: pd.DataFrame) -> alt.FacetChart:
 def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     """Return HTEB's Figure 6: mean differences by model and transformation, from `transformation_table`.
 
-    Blue is a gain, red a loss, white no change. Each cell has its number, with a star where no verdict accepts the
-    transformation. Models' names longer than `names` pixels are cut, as in `axis_shifts`.
-
+    Blue is a gain, red a loss, white no change; the model with the best mean difference comes first. Each cell has its
+    number, with a star where no verdict accepts the transformation. Models' names longer than `names` pixels are cut,
+    as in `axis_shifts`.
     """
     labelled = table.assign(
         name=table["transformation"].map(_named),
@@ -115,9 +116,10 @@ def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     )
     reach = float(labelled["difference"].abs().max()) or 1.0
     order = [_named(name) for name in in_order(table["transformation"].unique())]
+    means = table.groupby("model", sort=False)["difference"].mean().sort_values(ascending=False, kind="stable")
     grid = alt.Chart(labelled).encode(
         x=heads("name", order),
-        y=rows("model", table["model"].drop_duplicates(), names),
+        y=rows("model", means.index, names),
         tooltip=tips("model:N", "name:N", "difference:Q:+.2f"),
     )
     cells = heat_map(
@@ -161,7 +163,7 @@ def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
 def drops(table: pd.DataFrame) -> alt.LayerChart:
     """Return HTEB's Figure 9: a point a data set, model and transformation, from `score_drops`.
 
-    Lines are the mean drops of the settings.
+    Lines are the mean drops of the settings, of points that are not drawn too.
 
     """
     kinds = Kinds(
@@ -169,15 +171,19 @@ def drops(table: pd.DataFrame) -> alt.LayerChart:
         {ENGLISH: COLOURS["lexical_stylistic"], OTHERS: COLOURS["length"]},
         {ENGLISH: "circle", OTHERS: "triangle-up"},
     ).of(table["setting"])
-    base = alt.Chart(table.assign(original=100 * table["original"], name=table["transformation"].map(_named)))
-    points = base.mark_point(filled=True, opacity=0.4, size=35).encode(
-        x=alt.X("original:Q", title="Original score times 100").scale(zero=False),
-        y=alt.Y("drop:Q", title="Drop (points)"),
-        color=kinds.colour,
-        shape=kinds.shape,
-        tooltip=tips("dataset:N", "model:N", "name:N", "drop:Q:+.2f"),
+    table = table.assign(original=100 * table["original"], name=table["transformation"].map(_named))
+    points = (
+        alt.Chart(drawn_points(table))
+        .mark_point(filled=True, opacity=0.4, size=35)
+        .encode(
+            x=alt.X("original:Q", title="Original score times 100").scale(zero=False),
+            y=alt.Y("drop:Q", title="Drop (points)"),
+            color=kinds.colour,
+            shape=kinds.shape,
+            tooltip=tips("dataset:N", "model:N", "name:N", "drop:Q:+.2f"),
+        )
     )
-    means = base.mark_rule(strokeWidth=2.5).encode(y=alt.Y("mean(drop):Q"), color=kinds.colour)
+    means = alt.Chart(table).mark_rule(strokeWidth=2.5).encode(y=alt.Y("mean(drop):Q"), color=kinds.colour)
     return alt.LayerChart(layer=[points, means], width=WIDTH, height=PANEL_WIDTH)
 
 
@@ -236,7 +242,7 @@ PANEL_HEIGHT = 340  # with title and axes
 LETTERS = "currentColor"  # of the text around the chart
 _SUBTITLE = 44  # characters that fit under a panel's title, on a third of a laptop's page
 _MOST_STEPS = 10  # on the axis of ratings
-POINTS = 4000  # most in all panels: more take a browser seconds, and half a kilobyte each
+POINTS = 2000  # most in a figure: more take a browser seconds, and a quarter of a kilobyte each
 _GOLDEN = 0.618034  # the golden ratio: its multiples spread evenly
 _WINDOWS = 8  # a median is over the points whose ratings lie within this part of all ratings on each side
 _FEWEST = 5  # points for a median
@@ -401,7 +407,7 @@ def drift_figure(
 
 
 def drawn_points(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a model's points for a page: all, or `POINTS` random ones of them, always the same."""
+    """Return a figure's points for a page: all, or `POINTS` random ones of them, always the same."""
     return frame if len(frame) <= POINTS else frame.sample(POINTS, random_state=POINTS).sort_index()
 
 
@@ -409,7 +415,7 @@ def left_undrawn(frame: pd.DataFrame) -> str:
     """Return a sentence on points that a page does not draw; "" if it draws all."""
     if len(frame) <= POINTS:
         return ""
-    return f"{POINTS:,} of {len(frame):,} points are drawn, at random; ρ and the tables include all"
+    return f"{POINTS:,} of {len(frame):,} points are drawn, at random; all numbers are over all points"
 
 
 def caption(correlation: Mapping[Any, Any]) -> list[str]:

@@ -355,8 +355,9 @@ def all_figures(material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> di
         )
         if table in _FIGURES and not nothing:
             draw, caption = _FIGURES[table]
-            remark = "; INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" if name.endswith(_REFUSED) else ""
-            figures[name] = figure(draw(frame), caption + remark)
+            undrawn = charts.left_undrawn(frame) if table == "drops" else ""
+            remark = "INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" if name.endswith(_REFUSED) else ""
+            figures[name] = figure(draw(frame), "; ".join(filter(None, (caption, undrawn, remark))))
     if len(material.rated):
         figures["drift"] = _overview(material)
     for number, (model, part) in enumerate(material.rated.groupby("model", sort=False), 1):

@@ -22,6 +22,7 @@ from plumbline.exhibits.templates import environment, html, source
 from plumbline.importing import altair as alt
 from plumbline.importing import vl_convert
 from plumbline.store import atomic
+from plumbline.words import count
 
 _FILES = (
     "Each table is also a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure a file in figures/ (SVG,"
@@ -41,6 +42,8 @@ _LOOK: dict[str, dict[str, object]] = {
 }
 #: Figures that follow one another and are seen at once; a reader unfolds the others.
 OPEN = 2
+#: Figures of a section that a page holds: with more it would be too large to send.
+MOST_FIGURES = 5
 
 
 @dataclass(frozen=True)
@@ -152,9 +155,9 @@ def write_outlined(
 ) -> Path:
     """Write a report into a folder, each file atomically, and return its page. Files of the previous report go.
 
-    `outline` maps headings to names of figures and tables; a heading with none of them is left out, and so is a table
-    without a number. The first figure stands with the answer. Sections of `folded` headings are closed until a reader
-    opens them.
+    `outline` maps headings to names of figures and tables; a heading with none of them is left out, and so are a table
+    without a number and a section's figures after the first few. The first figure stands with the answer. Sections of
+    `folded` headings are closed until a reader opens them.
     """
     files: dict[str, bytes] = {}
     for exhibit in exhibits.values():
@@ -170,7 +173,11 @@ def write_outlined(
         Section("What is doubtful", [doubtful]),
     ]
     for heading, names in outline.items():
-        parts = [figures[name] for name in names if name in others]
+        drawn = [name for name in names if name in others]
+        parts: list[Part] = [figures[name] for name in drawn[:MOST_FIGURES]]
+        if further := drawn[MOST_FIGURES:]:
+            those = f"figures/{further[0]}.svg" + (f" to figures/{further[-1]}.svg" if further[1:] else "")
+            parts.append(f"{count(len(further), 'further figure')} in files alone: {those}.")
         tables = [shown[name].table(cut=True) for name in names if name in shown]
         if parts or tables:
             sections.append(Section(heading, [*parts, *tables], heading in folded))

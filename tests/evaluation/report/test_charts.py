@@ -13,7 +13,7 @@ from scipy import stats
 
 from evaluation.report import charts
 from evaluation.tables.comparisons import shift_table
-from evaluation.tables.datasets import drift_correlations, profile_table
+from evaluation.tables.datasets import drift_correlations, profile_table, score_drops
 from evaluation.tables.scores import axis_table, transformation_table
 from plumbline.exhibits.charts import NEUTRAL, rows
 from plumbline.exhibits.page import svg
@@ -60,6 +60,25 @@ def test_figure_6_shows_each_difference_and_marks_what_was_refused(scores: pd.Da
     assert words.count("−10.0") == 2 and words.count("+3.5") == 2  # two models; (1 + ... + 6) / 6 points
     assert words.count("+0.0*") == 2
     assert chart.to_dict()["layer"][0]["encoding"]["color"]["scale"]["domain"] == pytest.approx([-10, 10])
+
+
+def test_models_stand_by_what_a_figure_shows() -> None:
+    numbers = {name: (original, original + 0.1 * change) for name, original, change in
+               (("low", 0.3, 2), ("first", 0.9, -1), ("last", 0.2, -2))}  # fmt: skip
+    few = made_scores({name: {"d": {"original": a, "paraphrasing": b, "expansion": b, "translation": b}}
+                       for name, (a, b) in numbers.items()})  # fmt: skip
+    by_total, by_difference = charts.axis_shifts(axis_table(few)), charts.delta_map(transformation_table(few))
+    orders = [chart.to_dict()["layer"][0]["encoding"]["y"]["sort"] for chart in (by_total, by_difference)]
+    assert orders == [["first", "low", "last"], ["low", "first", "last"]]
+
+
+def test_figure_9_has_the_mean_of_all_drops_however_many_it_draws(
+    scores: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(charts, "POINTS", 5)
+    points, means = charts.drops(score_drops(scores)).to_dict()["layer"]
+    data = charts.drops(score_drops(scores)).to_dict()["datasets"]
+    assert [len(data[layer["data"]["name"]]) for layer in (points, means)] == [5, 36]
 
 
 def test_figure_7_greys_what_is_not_significant(scores: pd.DataFrame) -> None:

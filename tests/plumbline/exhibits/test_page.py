@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page
 
-from plumbline.exhibits.page import Figure, Section, write_page
+from plumbline.exhibits.page import MOST_FIGURES, Figure, PageWords, Section, write_outlined, write_page
 from plumbline.exhibits.table import Table
 from plumbline.exhibits.templates import source
 from tests.conftest import browsing
@@ -105,6 +105,16 @@ def test_what_follows_two_figures_and_a_folded_section_wait_for_a_reader(tmp_pat
     assert ["2 more figures" in part for part in folded] == [True, False]
     assert [number for number in range(4) if f"figure {number}" in folded[0]] == [2, 3]
     assert "<h2>Methods</h2>" in folded[1] and "words" in folded[1]
+
+
+def test_a_page_holds_the_first_figures_of_a_section_and_names_the_files_of_others(tmp_path: Path) -> None:
+    chart = alt.Chart(pd.DataFrame({"n": [1]})).mark_point().encode(x="n:Q")
+    names = ["answer", *(f"drift_{number}" for number in range(MOST_FIGURES + 2))]
+    figures = {name: Figure(chart, f"caption of {name}.", "a point") for name in names}
+    page = write_outlined(tmp_path, PageWords("t", "", ["answer"], [], ""), {"Drift": names}, {}, figures).read_text()
+    assert [name for name in names if f"caption of {name}." in page] == names[:-2]
+    assert "2 further figures in files alone: figures/drift_5.svg to figures/drift_6.svg." in page
+    assert {path.stem for path in (tmp_path / "figures").glob("*.svg")} == {*names}
 
 
 def test_a_table_is_sorted_by_its_numbers_and_downloaded_without_formulas(tmp_path: Path, page: Page) -> None:
