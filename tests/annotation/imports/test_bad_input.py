@@ -49,6 +49,14 @@ def test_lines_of_a_files_name_are_no_lines_of_the_study(place: Workplace) -> No
     assert all("ratings language: de #.csv" in file.read_text(encoding="utf-8").split("\n")[0] for file in written)
 
 
+def test_a_mark_of_byte_order_is_no_letter_of_the_first_name(place: Workplace) -> None:
+    write_csv(place.folder / "ratings.csv", HEADER, rows())
+    text = (place.folder / "ratings.csv").read_text(encoding="utf-8")
+    (place.folder / "ratings.csv").write_text(text, encoding="utf-8-sig")
+    place.take("ratings.csv", *MEANING)
+    assert len(place.ratings()) == 60
+
+
 def test_rows_with_other_separators_answers_off_the_scale_and_repeats_are_listed(place: Workplace) -> None:
     write_csv(place.folder / "ratings.csv", HEADER, rows())
     with (place.folder / "ratings.csv").open("a", encoding="utf-8") as file:
@@ -162,35 +170,23 @@ def test_the_page_lists_every_name_that_sets_a_role() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "moment"),
+    ("first", "second", "moment"),
     [
-        ("2024-03-01T10:00:07Z", "2024-03-01T10:00:07+00:00"),
-        ("2024-03-01 11:00:07+01:00", "2024-03-01T10:00:07+00:00"),
-        ("2024/03/01 11:00:07 AM GMT+1", "2024-03-01T10:00:07+00:00"),
-        ("Fri Mar 01 02:00:07 PST 2024", "2024-03-01T10:00:07+00:00"),
-        ("1709287207123", "2024-03-01T10:00:07.123000+00:00"),
-        ("13.03.2024 um 10:00:07 Uhr", "2024-03-13T10:00:07+00:00"),
-        ("3/13/2024, 2:00:07 a.m. PST", "2024-03-13T10:00:07+00:00"),
-        ("2024-03-01 11:00:07 PM CET", "2024-03-01T22:00:07+00:00"),
-        ("2024-03-01 11:00:07,25 (GMT+1)", "2024-03-01T10:00:07.250000+00:00"),
-        ("17/05/2020 14:13 Uhr", "2020-05-17T14:13:00+00:00"),
-        ("2024-03-01T141537Z", "2024-03-01T14:15:37+00:00"),
-        ("17.05.2020", "2020-05-17T00:00:00+00:00"),
-        ("17.05.2020 14:5", "2020-05-17T14:05:00+00:00"),
-        ("2020/05/17 2:13\u202fPM", "2020-05-17T14:13:00+00:00"),
+        ("2024-03-01T10:00:07Z", "2024-03-01T10:00:19Z", "2024-03-01 10:00:07+00:00"),
+        ("2024-03-01 11:00:07+01:00", "2024-03-01 11:00:19+01:00", "2024-03-01 10:00:07+00:00"),
+        ("2024/03/01 11:00:07 AM GMT+1", "2024/03/01 11:00:19 AM GMT+1", "2024-03-01 10:00:07+00:00"),
+        ("Fri Mar 01 02:00:07 PST 2024", "Fri Mar 01 02:00:19 PST 2024", "2024-03-01 10:00:07+00:00"),
+        ("13.03.2024 10:00:07", "13.03.2024 10:00:19", "2024-03-13 10:00:07+00:00"),
+        ("1709287207", "1709287219", "2024-03-01 10:00:07+00:00"),
+        ("13.03.2024 um 10:00:07 Uhr", "13.03.2024 um 10:00:19 Uhr", "2024-03-13 10:00:07+00:00"),
+        ("3/13/2024, 2:00:07 a.m. PST", "3/13/2024, 2:00:19 a.m. PST", "2024-03-13 10:00:07+00:00"),
+        ("2024-03-01 11:00:07 PM CET", "2024-03-01 11:00:19 PM CET", "2024-03-01 22:00:07+00:00"),
+        ("2024-03-01 11:00:07,25 (GMT+1)", "2024-03-01 11:00:19,25 (GMT+1)", "2024-03-01 10:00:07.250000+00:00"),
     ],
 )
-def test_times_of_many_forms(value: str, moment: str) -> None:
-    (time,) = as_times([value], "file.csv")
-    assert time.isoformat() == moment
-
-
-def test_what_is_no_time_or_duration_is_unknown_and_the_day_is_told_by_other_rows() -> None:
-    clocks = ("17.05.2020 :13", "17.05.2020 14:13 XYZ", "17.05.2020 14 o'clock", "noon", "2020/05/17 14:13\u202fAM")
-    assert all(as_times([clock], "file.csv").isna().all() for clock in clocks)
-    first, *others = as_seconds(["1m 3.5 s", "1.2.3 s", "5 apples", "-4"])
-    assert first == 63.5 and pd.isna(others).all()
-    assert [time.month for time in as_times(["17/05/2020 14:13 Uhr", "02/05/2020 11:13"], "file.csv")] == [5, 5]
+def test_times_of_ten_forms(first: str, second: str, moment: str) -> None:
+    began, ended, no_time = as_times([first, second, "noon"], "file.csv")
+    assert str(began) == moment and (ended - began).total_seconds() == 12 and pd.isna(no_time)
 
 
 def test_an_answers_seconds_are_those_since_the_raters_answer_before(place: Workplace) -> None:
@@ -199,6 +195,60 @@ def test_an_answers_seconds_are_those_since_the_raters_answer_before(place: Work
     write_csv(place.folder / "ratings.csv", [*HEADER, "answered at"], lines)
     assert "3 cells are not times" in place.take("ratings.csv", *MEANING, "--language", "en").out
     assert set(place.ratings()["seconds"].dropna()) == {12.0}
+
+
+@pytest.mark.parametrize(
+    ("value", "moment"),
+    [
+        ("17/05/2020 14:13 Uhr", "2020-05-17T14:13:00+00:00"),
+        ("05/17/2020 2:13:33 PM PST", "2020-05-17T22:13:33+00:00"),
+        ("2024-03-01T141537Z", "2024-03-01T14:15:37+00:00"),
+        ("2024-03-01  10:00", "2024-03-01T10:00:00+00:00"),
+        ("1709287207123", "2024-03-01T10:00:07.123000+00:00"),
+        ("17.05.2020", "2020-05-17T00:00:00+00:00"),
+        ("17.05.2020 14:5", "2020-05-17T14:05:00+00:00"),
+        ("2020/05/17 2:13\u202fPM", "2020-05-17T14:13:00+00:00"),
+    ],
+)
+def test_a_time_keeps_what_can_be_read_of_it(value: str, moment: str) -> None:
+    (time,) = as_times([value], "file.csv")
+    assert time is not None and time.isoformat() == moment
+    assert as_times([f"17.05.2020 {clock}" for clock in (":13", "14:13 XYZ", "14 o'clock")], "file.csv").isna().all()
+
+
+def test_what_is_no_duration_is_unknown() -> None:
+    first, *others = as_seconds(["1m 3.5 s", "1.2.3 s", "5 apples", "-4"])
+    assert first == 63.5 and pd.isna(others).all()
+
+
+def test_a_clock_of_24_hours_before_noon_is_no_time() -> None:
+    assert as_times(["2020/05/17 14:13\u202fAM", "5/17/2020 13:00 PM"], "file.csv").isna().all()
+
+
+def test_a_word_behind_the_clock_does_not_hide_which_number_is_the_day() -> None:
+    times = as_times(["17/05/2020 14:13 Uhr", "02/05/2020 11:13"], "file.csv")
+    assert [time and time.month for time in times] == [5, 5]
+
+
+def test_scales_of_any_points_go_to_verdicts(place: Workplace) -> None:
+    scales: dict[str, tuple[tuple[float, ...], str]] = {
+        "tone": ((-2, -1, 0, 1, 2), "-2 to 2"),
+        "share": ((0, 37, 100, 61, 5), "0 to 100"),
+        "grade": ((1, 1.5, 2, 4.5, 5), "1 to 5, 9 points"),
+        "trust": ((0.013, 0.4, 0.77, 0.901, 1), "0 to 1, any number in between"),
+    }
+    lines = [
+        [original(n), output(n, "x"), rater, *(values[(n + k) % 5] for values, _ in scales.values())]
+        for n in range(30)
+        for k, rater in enumerate(RATERS)
+    ]
+    write_csv(place.folder / "ratings.csv", [*HEADER[:3], *scales], lines)
+    done = place.take("ratings.csv", *(word for name in scales for word in ("--column", f"answer={name}")))
+    for name, (values, scale) in scales.items():
+        assert f"{name}: rating, {scale}" in done.out
+        ratings = place.ratings()
+        assert sorted(set(ratings.loc[ratings["question"] == name, "value"])) == sorted(values)
+    assert place.run("accept", "--study", "studies/mine.yaml").status == 0
 
 
 def test_a_dry_run_and_a_refusal_write_nothing(place: Workplace) -> None:
@@ -244,12 +294,12 @@ def test_a_few_whole_numbers_are_answers_and_facts_and_positions_are_none(place:
     assert "(of no role: 'meaning')" in place.refused("alone.csv", "--replace")
 
 
-def test_bytes_of_no_known_encoding_and_half_a_letter_are_refused(place: Workplace) -> None:
-    cut = "text,rater,rating\n" + "雨が三日も降り続いた。,di,1\n" * 4 + "雨"
-    contents = ["item,評価\n".encode("shift_jis") + b"\x81\x8d\x8f", b"\x1f\x8b\x08\x9d\xff", b"a,b\n1,\x90\xfe\n"]
-    for content in (*contents, cut.encode()[:-1], cut.encode("cp932")[:-1]):
-        (place.folder / "ratings.csv").write_bytes(content)
-        assert "is cut off" in place.refused("ratings.csv")
+@pytest.mark.parametrize(
+    "content", ["item,評価\n".encode("shift_jis") + b"\x81\x8d\x8f", b"\x1f\x8b\x08\x9d\xff", b"a,b\n1,\x90\xfe\n"]
+)
+def test_bytes_of_no_known_encoding_are_refused(place: Workplace, content: bytes) -> None:
+    (place.folder / "ratings.csv").write_bytes(content)
+    assert "is cut off, or in an unknown encoding" in place.refused("ratings.csv")
 
 
 def test_pipes_and_files_of_endless_columns_are_refused_at_once(place: Workplace) -> None:
@@ -313,6 +363,29 @@ def test_encodings_of_other_places(tmp_path: Path, encoding: str, texts: list[st
     assert set(table.cells["text"]) == {record["text"] for record in records}
 
 
+def test_text_that_is_cut_off_within_a_letter_is_refused(place: Workplace) -> None:
+    for encoding in ("utf-8", "cp932"):
+        text = "text,rater,rating\n" + "雨が三日も降り続いた。,di,1\n" * 4 + "雨"
+        (place.folder / "d.csv").write_bytes(text.encode(encoding)[:-1])
+        assert "is cut off" in place.refused("d.csv")
+
+
+MTURK = ["HITId", "Title", "RequesterAnnotation", "AssignmentId", "WorkerId", "AssignmentStatus", "Input.text",
+         "Answer.fluency", "Approve", "Reject"]  # fmt: skip
+
+
+@pytest.mark.parametrize("annotation", ["BatchId:77;OriginalHitTemplateId:8;", "first batch"])
+def test_rows_that_end_before_the_header_does_are_filled_up(place: Workplace, annotation: str) -> None:
+    rows = [[f"H{n}", "Read; then judge", annotation, f"A{n}{r}", f"W{r}", "Submitted", f"{output(n, 'x')}; so",
+             str(1 + (n + r) % 5)] for n in range(5) for r in range(2)]  # fmt: skip
+    lines = [",".join(f'"{cell}"' for cell in row) for row in [MTURK, *rows]]
+    (place.folder / "b.csv").write_text("\n".join(lines), encoding="utf-8")
+    done = place.take("b.csv", "--language", "en")
+    assert "MTurk's results, 10 rows" in done.out and "10 ratings of 5 texts by 2 raters" in done.out
+    assert "10 rows end before the last columns (Approve, Reject), so these cells are empty" in done.out
+    assert "every row was imported" in done.out
+
+
 @pytest.mark.parametrize(("separator", "named"), [(",", False), (";", True), ("\t", False), ("|", True)])
 def test_short_rows_of_any_separator(place: Workplace, separator: str, named: bool) -> None:
     head = separator.join(["item", "text", "rater", "rating", "remark", "more"])
@@ -341,6 +414,27 @@ def test_names_of_rows_that_the_header_lacks(place: Workplace) -> None:
     (place.folder / "d.csv").write_text("\n".join(['"text","rater","rating"', *lines]), encoding="utf-8")
     refused = place.refused("d.csv", "--language", "en")
     assert "d.csv, line 2: 4 cells, but the header has 3; quote cells" in refused and "(6 rows)" in refused
+
+
+def test_headers_that_are_missing_are_said(place: Workplace) -> None:
+    """A first row of unique cells is no header if one is a fraction or an address."""
+    rows = [(0.5 + number / 100, f"k{number}", original(number), output(number, "neural")) for number in range(9)]
+    write_csv(place.folder / "fractions.csv", rows[0], rows[1:])  # type: ignore[arg-type]
+    named = [word for role in ("answer=0.5", "item=k0") for word in ("--column", role)]
+    assert "its first line looks like a row (in column 1" in place.refused("fractions.csv", *named)
+    pages = [(f"https://example.org/{number}", original(number), f"note {number}") for number in range(9)]
+    write_csv(place.folder / "pages.csv", pages[0], pages[1:])
+    assert "its first line looks like a row (in column 1" in place.refused("pages.csv")
+
+
+def test_objects_under_keys_are_to_be_a_list(place: Workplace) -> None:
+    reviews = {"fast": {"rater": "di", "rating": 3}, "slow": {"rater": "ed", "rating": 4}}
+    entries = [{"text": original(number), **reviews} for number in range(4)]
+    (place.folder / "keys.json").write_text(json.dumps(entries), encoding="utf-8")
+    said = place.refused("keys.json")
+    assert (
+        "'fast.rater' and 'slow.rater' have the same role, rater; write the objects under such keys as a list" in said
+    )
 
 
 def test_raters_who_answered_nothing_are_not_counted(place: Workplace) -> None:

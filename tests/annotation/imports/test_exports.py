@@ -174,6 +174,8 @@ EXPORTS = {
                                  people=(*RATERS, "R_0abc", "10.0.0.1")),
     "qualtrics, words, one unfinished": Export({"survey.csv": qualtrics(lambda n, r: WORDS[mark(n, r) - 1], 2)},
                                                question="how-well-is-it-kept", unsubmitted=ITEMS),
+    "qualtrics, one unfinished, no status": Export({"survey.csv": qualtrics(mark, 2).replace("Status", "Channel")},
+                                                   question="how-well-is-it-kept", unsubmitted=ITEMS),
     "label studio": Export(
         {"p.json": json.dumps([{"id": n, "annotations": [label_studio(n, r) for r in range(3)], "drafts": [],
                                 "predictions": [{"result": []}], "data": PAIRED[n]} for n in range(ITEMS)])},
@@ -183,6 +185,11 @@ EXPORTS = {
                                 "annotation_id": 9 * n + r, "lead_time": 9,
                                 "odd": {"choices": ["a", "b"]} if yes(n, r) == "no" else "a"}
                                for n, r in EACH])}, count=6 * ITEMS, words=BOTH),
+    "label studio, CSV": Export(
+        {"p.csv": sheet(["annotation_id", "annotator", "id", "lead_time", "meaning", "odd", "output", "source"],
+                        [[9 * n + r, RATERS[r], n, 9, mark(n, r),
+                          '{"choices": ["a", "b"]}' if yes(n, r) == "no" else "a", hyp(n), original(n)]
+                         for n, r in EACH])}, count=6 * ITEMS, words=BOTH),
     "argilla 2, as the Hub has it": Export(
         {"t.jsonl": jsonl({"id": f"r{n}", "status": "completed", **PAIRED[n], "meaning.suggestion": 3,
                            "meaning.responses": [mark(n, r) for r in range(3)], "meaning.responses.users": USERS,
@@ -198,6 +205,11 @@ EXPORTS = {
             {"id": f"r{n}", "fields": PAIRED[n],
              "responses": [{"user_id": USERS[r], "status": "submitted", "values": {"meaning": {"value": mark(n, r)}}}
                            for r in range(3)]} for n in range(ITEMS)])}, people=USERS),
+    "argilla's records, version 2": Export(
+        {"r.json": json.dumps([
+            {"id": f"r{n}", "fields": PAIRED[n], "suggestions": {},
+             "responses": {"meaning": [{"user_id": USERS[r], "status": "submitted", "value": mark(n, r)}
+                                       for r in range(3)]}} for n in range(ITEMS)])}, people=USERS),
     "lists of outputs and votes in JSON": Export(
         {"r.json": json.dumps([
             {"article": original(n), "outputs": [{"sentence": hyp(n), "votes": [
@@ -237,6 +249,8 @@ EXPORTS = {
         question="label", kind="label, yes, no", answer=yes, people=WORKERS, words=("--column", "truth=gt.csv:label")),
     "judge-bench, graded": Export({"s.json": judge_bench(lambda n: [mark(n, r) for r in range(3)])}, raters=3 * ITEMS,
         words=("--column", "text=instance")),
+    "judge-bench, words": Export({"s.json": judge_bench(lambda n: [yes(n, r) for r in range(3)])}, raters=3 * ITEMS,
+                                 kind="label, yes, no", answer=yes, words=("--column", "text=instance")),
     "wmt's MQM": Export(
         {"mqm.tsv": sheet(["system", "doc", "seg_id", "rater", "source", "target", "category", "severity"],
                           [row for n, r in EACH for row in mqm(n, r)], "\t")},
@@ -257,6 +271,8 @@ EXPORTS = {
         people=("Änne", "Strauß"),
         words=("--column", "original=Quelle", "--column", "output=Ausgabe",
                 "--column", "rater=Bewerter", "--column", "answer=Bewertung")),
+    "who rated is in a column of another name": Export({"d.csv": plain(mark, "source,output,Kürzel,meaning")},
+        words=(*MEANING, "--column", "rater=Kürzel")),
     "a column a person": Export(
         {"w.csv": sheet(["id", "source", "output", "anna", "ben", "cleo"],
                         [[n, original(n), hyp(n), *(mark(n, r) for r in range(3))] for n in range(ITEMS)])},
@@ -267,14 +283,27 @@ EXPORTS = {
                         [[original(n), hyp(n), *(mark(n, r + q) for q in (0, 1) for r in range(3))]
                          for n in range(ITEMS)], "\t")}, count=6 * ITEMS,
         words=tuple(word for k in range(3, 9) for word in ("--column", f"by_rater=column {k}"))),
+    "a letter and a number for each person": Export(
+        {"w.csv": sheet(["id", "source", "output", *(f"A{r}_{q}" for r in (1, 2, 3) for q in ("meaning", "tone"))],
+                        [[n, original(n), hyp(n), *(mark(n, r + q) for r in range(3) for q in (0, 1))]
+                         for n in range(ITEMS)])}, count=6 * ITEMS,
+        words=tuple(word for k in range(4, 10) for word in ("--column", f"by_rater=column {k}"))),
     "a file a person": Export(
         {f"{name}.csv": sheet(["id", "source", "output", "meaning"],
                               [[n, original(n), hyp(n), mark(n, r)] for n in range(ITEMS)])
          for r, name in enumerate("xyz")}, (*MEANING, "--raters-per-file"), people=()),
     "many n/a": Export({"d.csv": plain(lambda n, r: mark(n, r) if n % 4 else "Not applicable")}, count=21,
                        answer=lambda n, r: mark(n, r) if n % 4 else None, lost={"no answer": 9}, words=MEANING),
+    "numbers with words": Export({"d.csv": plain(lambda n, r: f"{mark(n, r)}{('/5', ' – ok')[n % 2]}")}, words=MEANING),
+    "numbers that equal words": Export({"d.csv": plain(lambda n, r: f"{mark(n, r)} = {'abcde'[mark(n, r) - 1]}")},
+                                       words=MEANING),
     "own words": Export({"d.csv": plain(lambda n, r: ("mau", "fraco", "assim", "bom", "lindo")[mark(n, r) - 1])},
                         (*MEANING, "--scale", "meaning=mau<fraco<assim<bom<lindo")),
+    "words of a scale, two of which are one point of another": Export(
+        {"d.csv": plain(lambda n, r: ("Poor", "Fair", "Good", "Very good", "Excellent")[mark(n, r) - 1])},
+        words=MEANING),
+    "words for speech": Export(
+        {"d.csv": plain(lambda n, r: ("bad", "poor", "fair", "good", "excellent")[mark(n, r) - 1])}, words=MEANING),
     "checkboxes": Export(
         {"d.csv": plain(lambda n, r: ("Style", "Tone", "Style;Tone", "No fault", "Style")[mark(n, r) - 1])},
         kind="multi label", answer=lambda n, r: ("style", "tone", "style, tone", "no-fault", "style")[mark(n, r) - 1],
@@ -283,6 +312,9 @@ EXPORTS = {
         {"a.csv": plain(mark, "source,output,rater,Rating"),
          "b.csv": plain(mark, "source,output,rater,rating").replace("ada@", "ADA@")},
         question="rating", lost={"the same": 30}),
+    "by people's addresses in JSON": Export(
+        {"d.json": json.dumps([{"id": n, **PAIRED[n], "ratings": {RATERS[r]: mark(n, r) for r in range(3)}}
+                               for n in range(ITEMS)])}, question="rating"),
 }  # fmt: skip
 
 

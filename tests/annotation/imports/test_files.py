@@ -122,6 +122,24 @@ def test_a_comment_beside_an_answer_is_no_item_of_a_grid(place: Workplace) -> No
     assert "6 ratings of 6 texts" in done.out and place.ratings()["comment"].str.startswith("Well").all()
 
 
+@pytest.mark.parametrize(
+    ("columns", "words", "places"),
+    [
+        (["id", "clear [German]", "rating"], (), [(3, "answer"), (2, "by_item")]),
+        (["text", "clear [German]"], (), [(1, "text"), (2, "by_item")]),
+        (["id", "clear_1", "clear_2", "rating"], ("--column", "by_rater=clear_1", "--column", "by_rater=clear_2"),
+         [(4, "answer"), (2, "by_rater")]),
+    ],
+)  # fmt: skip
+def test_answers_of_two_kinds_in_a_row_are_asked_for(
+    place: Workplace, columns: list[str], words: tuple[str, ...], places: list[tuple[int, str]]
+) -> None:
+    write_csv(place.folder / "r.csv", columns, [[original(n), *([2 + n % 3] * (len(columns) - 1))] for n in range(6)])
+    (first, one), (second, other) = places
+    asked = f"column {first} ({one}) and column {second} ({other}) cannot both be read"
+    assert asked in place.refused("r.csv", *words, *WORDS)
+
+
 def test_a_cell_far_to_the_right_of_the_names_is_refused_or_is_none(place: Workplace) -> None:
     book = openpyxl.Workbook()
     for row in [["text", "rater", "rating"], *([original(n), RATERS[0], 1 + n % 5] for n in range(6))]:
@@ -148,6 +166,15 @@ def test_lists_among_label_studios_data_are_listed_unless_they_were_ranked(place
     (place.folder / "l.json").write_text(json.dumps([task]), encoding="utf-8")
     place.take("l.json", "--language", "en", "--replace")
     assert not place.listed and len(place.ratings()) == 3
+
+
+def test_a_text_file_of_another_encoding_is_read_by_every_command(place: Workplace) -> None:
+    texts = [f"Der Bär Nummer {n} schläft tief im Wäldchen hinter dem großen Haus am See." for n in range(12)]
+    (place.folder / "t.csv").write_bytes("\n".join(["text", *texts]).encode("cp1252"))
+    done = place.run("init", "t.csv", "--study", "texts.yaml")
+    assert done.status == 0, done.err
+    assert "t.csv: not UTF-8, so read as Windows-1252; check its letters" in done.out
+    assert "language: de (German)" in done.out
 
 
 def test_a_title_names_its_scale(place: Workplace) -> None:
@@ -185,6 +212,15 @@ def test_facts_beside_a_list_are_each_rows_and_two_systems_are_asked_for(place: 
     rows = [["a", n, original(n), 1 + n % 5] for n in range(6)]
     write_csv(place.folder / "r.csv", ["system", "sim.sys", "text", "rating"], rows)
     assert "'system' and 'sim.sys' may all be the system" in place.refused("r.csv", *WORDS, "--replace")
+
+
+def test_systems_whose_long_names_begin_alike_keep_apart_in_tables(place: Workplace) -> None:
+    names = ["L" * 100 + "a", "L" * 100 + "b", "GPT-4.1"]
+    rows = [[name, original(n), f"{original(n)} {name}", "ada", 1 + n % 5] for name in names for n in range(6)]
+    write_csv(place.folder / "r.csv", ["system", "source", "output", "rater", "rating"], rows)
+    place.take("r.csv", *WORDS)
+    titles = [kind.title for kind in place.study.transforming.values()]
+    assert len(set(titles)) == 3 and titles[2] == "GPT-4.1"
 
 
 @pytest.mark.parametrize(

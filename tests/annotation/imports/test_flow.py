@@ -14,6 +14,7 @@ import pytest
 from annotation.campaign.names import known_names
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric, placeholder_lines
+from annotation.imports.columns import ROLES
 from annotation.server import Home
 from annotation.status.next_step import next_step
 from annotation.status.status import read_status
@@ -47,7 +48,9 @@ def place(tmp_path: Path) -> Workplace:
 def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv")
     done = place.take("ratings.csv", *LONG)
-    assert "288 ratings of 48 pairs by 3 raters" in done.out and "Next: plumbline review " in done.out
+    for part in ("CSV (commas), 144 rows", "fluency: rating, 1 to 5", "288 ratings of 48 pairs by 3 raters",
+                 "Next: plumbline review "):  # fmt: skip
+        assert part in done.out
     ratings = place.ratings()
     assert len(ratings) == 24 * 2 * 3 * 2 and ratings["seconds"].notna().sum() == 0  # a day between a rater's items
     row = ratings[(ratings["original"] == original(5)) & (ratings["transformed"] == output(5, "neural"))]
@@ -57,6 +60,10 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
     assert place.run("accept", *STUDY).status == 0
     accepted = place.run("accept", *STUDY).out
     assert re.search(r"\nAccepted: .*\. All by rules that were fixed after the ratings\.", accepted)
+    assert (
+        "Doubtful: whether raters paid attention could not be looked at, because they answered no controls." in accepted
+    )
+    assert "still open" not in accepted
     planned = place.run("plan", *STUDY, "--apart", "1")
     assert planned.status == 0 and "of the study's 144 ratings so far" in planned.out
     status = place.run("status", *STUDY).out
@@ -122,6 +129,16 @@ def test_its_pairs_are_those_that_generation_makes_of_the_same_files(place: Work
     assert "another generator" not in place.run("status", *STUDY).out
 
 
+def test_raters_ids_are_in_no_record_and_no_line(place: Workplace) -> None:
+    write_long(place.folder / "ratings.csv", 4)
+    done = place.take("ratings.csv", *LONG)
+    for rater in RATERS:
+        assert rater not in done.out + done.err and rater.encode() not in place.everything()
+    for private in ("pseudonyms.key", "names.json"):
+        assert stat.S_IMODE((place.folder / ".argilla" / private).stat().st_mode) == 0o600
+    assert place.ratings()["rater_id"].nunique() == len(RATERS)
+
+
 def test_the_coordinator_excludes_an_imported_rater_by_name_and_exports_keep_the_pseudonym(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv", 4)
     text = (place.folder / "ratings.csv").read_text(encoding="utf-8")
@@ -140,8 +157,6 @@ def test_the_coordinator_excludes_an_imported_rater_by_name_and_exports_keep_the
         assert done.status == 0, done.err
     assert "waiting for" not in place.run("status", *STUDY).out
     assert RATERS[0].encode() not in place.everything().lower()
-    for private in ("pseudonyms.key", "names.json"):
-        assert stat.S_IMODE((place.folder / ".argilla" / private).stat().st_mode) == 0o600
 
 
 def test_a_lab_finds_its_own_ids_in_what_it_exports(place: Workplace) -> None:
@@ -203,6 +218,10 @@ def test_what_is_there_is_not_overwritten_unasked(place: Workplace) -> None:
     assert "48 ratings of 8 pairs" in place.take("ratings.csv", *LONG, "--replace").out
 
 
+def test_help_lists_the_roles_of_columns(place: Workplace) -> None:
+    assert f": {', '.join(ROLES)} (may be repeated)" in " ".join(place.run("import", "--help").out.split())
+
+
 def test_a_file_name_is_no_json(place: Workplace) -> None:
     write_long(place.folder / "[1].csv")
     assert "288 ratings of 48 pairs by 3 raters" in place.take("[1].csv", *LONG).out
@@ -234,3 +253,15 @@ def test_the_written_columns_of_several_files_are_read_as_they_were(place: Workp
     first = place.take("texts.csv", "r.csv", "--column", "by_rater=A", "--column", "by_rater=B")
     again = place.take("texts.csv", "r.csv", "--columns", "studies/mine/columns.yaml", "--replace")
     assert "40 ratings of 20 texts by 2 raters" in first.out and "40 ratings of 20 texts by 2 raters" in again.out
+
+
+def test_an_import_names_the_labels_that_no_rule_decides_by_and_what_fixes_the_rules(place: Workplace) -> None:
+    rows = [
+        [s, original(n), output(n, s), rater, answer(n, s, rater), ("correcto", "dudoso", "incorrecto")[n % 3]]
+        for n, s, rater in triples(6)
+    ]
+    write_csv(place.folder / "ratings.csv", ["sys", "source", "output", "rater", "meaning", "judged"], rows)
+    roles = ("--column", "answer=meaning", "--column", "answer=judged", "--scale", "meaning=1..5")
+    assert re.findall(r"no rule decides by (.*?);", place.take("ratings.csv", *roles).out) == ["judged"]
+    fixed = [rule.question for rule in place.study.acceptance.rules]
+    assert "judged" not in fixed and "`accept` fixes them" in place.run("status", *STUDY).out

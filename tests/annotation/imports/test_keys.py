@@ -102,6 +102,15 @@ def test_a_records_own_fields_are_no_keys(place: Workplace) -> None:
     assert "unused (its name shows no role): entry, key" in place.take("d.json", *WORDS, "--replace").out
 
 
+def test_lists_of_all_raters_answers_are_a_questions_each(place: Workplace) -> None:
+    questions = {"clear": 0, "kind": 1}
+    votes = [{name: {"individual_human_scores": [point(n, r + shift) for r in range(3)], "mean": 2.5}
+              for name, shift in questions.items()} for n in range(8)]  # fmt: skip
+    write(place, [{"id": n, "text": original(n), "annotations": votes[n]} for n in range(8)])
+    done = place.take("d.json", "--language", "en")
+    assert "question clear" in done.out and "question kind" in done.out and len(place.ratings()) == 48
+
+
 def test_ids_of_item_system_and_question_leave_the_rater_as_key(place: Workplace) -> None:
     ids = {f"d{n}__m{n % 2}__clear": point(n, 0) for n in range(8)}
     write(place, {"e0": ids, "e1": ids})

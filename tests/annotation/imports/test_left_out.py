@@ -61,6 +61,13 @@ def test_what_describes_raters_is_in_no_file_unless_it_is_named(place: Workplace
     assert set(place.ratings()["question"]) == {"clarity", "religion"}
 
 
+def test_columns_of_no_role_are_named_where_every_row_is_imported(place: Workplace) -> None:
+    write_csv(place.folder / "d.csv", ["text", "rater", "rating", "clarity", "wing"],
+              [[text(n), RATERS[r], point(n, r), 3, "x"] for n, r in EACH])  # fmt: skip
+    done = place.take("d.csv", "--language", "en")
+    assert "every row was imported, without the columns of no role: clarity, wing\n" in done.out
+
+
 def test_mturks_own_and_workers_facts_are_no_questions(place: Workplace) -> None:
     header = ["Input.text", "Answer.clarity", "Answer.race", "Answer.workerId", "Answer.env", "Answer.events"]
     events = json.dumps({"load": 1})
@@ -120,6 +127,15 @@ def test_a_returned_first_try_takes_nothing_from_an_approved_second(place: Workp
     assert all(person not in done.out for person in (*PROLIFIC, "s1b"))
 
 
+def test_without_a_submissions_id_a_raters_work_counts_if_any_try_does(place: Workplace) -> None:
+    rows = [[PROLIFIC[r], text(n), point(n, r)] for n, r in EACH]
+    write_csv(place.folder / "r.csv", ["participant_id", "text", "rating"], rows)
+    write_csv(place.folder / "p.csv", LIST, TRIES)
+    done = place.take("r.csv", "p.csv", "--language", "en")
+    assert "1 rater has submissions that count and others that do not" in done.out
+    assert place.ratings()["status"].value_counts().to_dict() == {"submitted": 20, "discarded": 10}
+
+
 def test_ratings_with_prolifics_columns_in_the_rows(place: Workplace) -> None:
     write_csv(place.folder / "m.csv", ["text", "rating", *LIST, "Language"], [
         [text(n), point(n, r), *TRIES[(0, 2, 3)[r]], "Welsh"] for n, r in EACH])  # fmt: skip
@@ -127,3 +143,16 @@ def test_ratings_with_prolifics_columns_in_the_rows(place: Workplace) -> None:
     ratings = place.ratings()
     assert ratings["status"].value_counts().to_dict() == {"submitted": 20, "discarded": 10}
     assert sorted(ratings["value"]) == POINTS and ratings["seconds"].isna().all() and set(ratings["language"]) == {"en"}
+
+
+def test_a_chat_among_the_fields_of_argilla_is_named_as_left_out(place: Workplace) -> None:
+    """Raters read it, and the study does not have it."""
+    chat = [{"role": "user", "content": "Why?"}]
+    answers = [[{"value": 1 + (n + r) % 5, "user_id": f"u{r}"} for r in range(2)] for n in range(6)]
+    records = [
+        {"id": n, "fields": {"title": output(n, "neural"), "chat": chat}, "responses": {"rating": of_record}}
+        for n, of_record in enumerate(answers)
+    ]
+    (place.folder / "a.json").write_text(json.dumps(records), encoding="utf-8")
+    place.take("a.json", "--column", "text=title", "--language", "en")
+    assert [reason for _, reason in place.listed] == ["a list is not read here"] * 6

@@ -76,6 +76,13 @@ def test_prodigys_button_is_asked_about_where_a_block_has_unknown_fields(place: 
     assert "question answer" in place.take("p.jsonl", "--column", "answer=answer").out
 
 
+def test_a_page_of_ones_own_may_have_other_options(place: Workplace) -> None:
+    write(place, "p.jsonl", [{"options": {"a": {"reply": text(n)}, "b": {"reply": "no"}}, "score": str(point(n, 0)),
+                              "_input_hash": n, "_view_id": "blocks", "answer": "accept"} for n in ITEMS])  # fmt: skip
+    place.take("p.jsonl", "--column", "text=options.a.reply", "--scale", "score=1..5", "--language", "en")
+    assert answers(place, "score") == sorted(point(n, 0) for n in ITEMS)
+
+
 def test_a_session_that_nobody_named_is_no_person(place: Workplace) -> None:
     days = [f"set-2026-03-{1 + n // 3:02d}_10-00-00" for n in ITEMS]
     write(place, "p.jsonl", [{"text": text(n), "rating": point(n, 0), "_input_hash": n, "_session_id": days[n],
@@ -175,6 +182,13 @@ def test_lines_of_json_end_only_where_lines_end(place: Workplace) -> None:
     assert answers(place, "rating") == POINTS
 
 
+def test_a_list_of_texts_is_no_answer_where_one_record_has_a_number(place: Workplace) -> None:
+    records = [{"id": n, "text": text(n), "clarity": point(n, 0), "notes_on": ["so"]} for n in range(8)]
+    write(place, "d.jsonl", [*records, {**records[0], "id": 8, "text": text(8), "notes_on": ["3"]}])
+    done = place.take("d.jsonl", "--column", "answer=clarity", "--scale", "clarity=1..5", "--language", "en")
+    assert "unused (its name shows no role): notes_on" in done.out and len(place.ratings()) == 9
+
+
 @pytest.mark.parametrize("name", ["annotator_{}", "{}"])
 def test_raters_scores_are_no_ticks_of_potato(place: Workplace, name: str) -> None:
     scores = [{name.format(RATERS[r]): {"clear": point(n, r), "kind": 3} for r in range(3)} for n in ITEMS]
@@ -182,3 +196,13 @@ def test_raters_scores_are_no_ticks_of_potato(place: Workplace, name: str) -> No
     words = ("--column", "answer=clear", "--column", "answer=kind", "--scale", "clear=1..5", "--column", "rater=key")
     place.take("r.jsonl", *words, "--language", "en")
     assert answers(place, "clear") == POINTS and place.ratings()["rater_id"].nunique() == 3
+
+
+def test_what_is_not_read_of_potatos_records_is_named(place: Workplace) -> None:
+    ticks = [{"label_annotations": {"clear": {f"scale_{point(n, 0)}": "1"}}} for n in ITEMS]
+    write(
+        place,
+        "r.jsonl",
+        [{"id": n, "displayed_text": text(n), "model": "m1", "user": "ada", **ticks[n]} for n in ITEMS],
+    )
+    assert "'model' is not read; records that have it: 8" in place.take("r.jsonl", "--language", "en").out

@@ -55,6 +55,14 @@ def test_numbers_beside_two_outputs_are_asked_about(place: Workplace, choices: t
     assert "rating, 0 to 3" in place.take(*words, "--scale", "task_1_answer=0..3", "--replace").out
 
 
+def test_a_rating_beside_a_choice_makes_the_rule(place: Workplace) -> None:
+    write_csv(place.folder / "d.csv", ["text", "rater", "clarity", "pref"], [
+        [output(n, "x"), rater, 1 + (n + r) % 5, "AB"[(n * r) % 2]]
+        for n in ITEMS for r, rater in enumerate(RATERS)])  # fmt: skip
+    place.take("d.csv", "--column", "answer=clarity", "--column", "answer=pref", "--language", "en")
+    assert [rule.question for rule in place.study.acceptance.rules] in ([], ["clarity"])
+
+
 def test_what_is_no_choice_between_two() -> None:
     assert not shows_two(["sentence1", "sentence2", "rating_a", "rating_b"]) and shows_two(["sysA", "x", "sysB"])
     assert not is_preference("clarity", {"1", "2", "3"}, two=False)

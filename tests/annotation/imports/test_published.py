@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import krippendorff
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -23,6 +25,41 @@ pytestmark = pytest.mark.skipif(not PEOPLE.is_dir(), reason="the public ratings 
 
 def files(*names: str) -> list[str]:
     return [str(PEOPLE / name) for name in names]
+
+
+def alpha(ratings: pd.DataFrame, column: str, level: str) -> float:
+    """Krippendorff's alpha by the counts of each answer to each item."""
+    counts = pd.crosstab(ratings["pair_id"], ratings[column])
+    domain = None if level == "nominal" else np.array(counts.columns, float)
+    return float(krippendorff.alpha(value_counts=counts.to_numpy(), value_domain=domain, level_of_measurement=level))
+
+
+def test_qags(place: Workplace) -> None:
+    place.take(*files("qags/mturk_cnndm.jsonl", "qags/mturk_xsum.jsonl"), *OPTIONS["qags"])
+    ratings = place.ratings()
+    assert len(ratings) == 2859 and not place.listed
+    assert alpha(ratings, "answer", "nominal") == pytest.approx(0.4878830126174004, abs=1e-12)
+    for name, printed in (("mturk_cnndm.jsonl", 0.5135), ("mturk_xsum.jsonl", 0.3421)):
+        assert alpha(ratings[ratings["source"] == name], "answer", "nominal") == pytest.approx(printed, abs=5e-5)
+
+
+def test_recipe(place: Workplace) -> None:
+    place.take(*files("recipe/meta_evaluation_recipes.json"))
+    ratings = place.ratings()
+    printed = {"grammar": 0.4151, "fluency": 0.4324, "verbosity": 0.3991, "structure": 0.3986, "success": 0.3627,
+               "overall": 0.4351}  # fmt: skip
+    found = {name: alpha(of_question, "value", "ordinal") for name, of_question in ratings.groupby("question")}
+    assert found == pytest.approx(printed, abs=5e-5) and not place.listed
+
+
+def test_sulem(place: Workplace) -> None:
+    place.take(*files("sulem2018/ratings.csv", "sulem2018/texts.csv"), *SULEM)
+    ratings = place.ratings()
+    means = ratings.groupby(["transformation", "question"])["value"].mean()
+    for name, printed in {"dss": (3.42, 4.15, 0.16, 0.16), "hybrid": (2.96, 2.46, 0.43, 0.43)}.items():
+        of_system = [means[name, q] for q in QUESTIONS]
+        assert of_system == pytest.approx(printed, abs=0.01)  # some are cut, not rounded
+    assert len(ratings) == 25 * 70 * 3 * 4 and len(place.listed) == 3 * 70 * 3 * 4
 
 
 def test_d_product(place: Workplace) -> None:
@@ -48,6 +85,15 @@ def test_label_studio_and_mturk(place: Workplace) -> None:
     place.take(*batches, "--replace")
     assert len(place.ratings()) == 488 and len(place.listed) == 4 and place.ratings()["seconds"].notna().all()
     assert b"AWORKER0" not in place.everything()
+
+
+def test_simplicity(place: Workplace) -> None:
+    done = place.take(*files("simplicity_da/simplicity_DA_ratings.csv"), *OPTIONS["simplicity"])
+    assert "9,000 ratings of 600 pairs by 67 raters" in done.out and "0 to 100" in done.out
+
+
+def test_summeval(place: Workplace) -> None:
+    assert "19,200 ratings of 1,600 texts by 3 raters" in place.take(*files("summeval/human_annotations.json")).out
 
 
 #: Study of the gallery -> the files and options of its command in docs/real.md.

@@ -47,12 +47,18 @@ def test_no_usual_scale_merges_two_answers() -> None:
 @pytest.mark.parametrize(
     "scale",
     [
-        "Poor<Fair<Good<Very good<Excellent",
+        "Poor<Fair<Good<Very good<Excellent", "Bad<Poor<Fair<Good<Excellent", "Poor<Fair<Good<Excellent",
+        "Never<Rarely<Sometimes<Often<Very often<Always", "Disagree<Undecided<Agree",
+        "Strongly disagree<Disagree<Slightly disagree<Slightly agree<Agree<Strongly agree",
         "Strongly Disagree<Disagree<Somewhat Disagree<Neither Agree nor Disagree<Somewhat Agree<Agree<Strongly Agree",
         "strongly_disagree<disagree<neutral<agree<strongly_agree", "Not at all<Slightly<Somewhat<Moderately<Extremely",
         "Not at all fluent<Slightly fluent<Moderately fluent<Very fluent<Extremely fluent",
+        "Trifft gar nicht zu<Trifft eher nicht zu<Teils/teils<Trifft eher zu<Trifft voll zu",
+        "Sehr unzufrieden<Eher unzufrieden<Weder noch<Eher zufrieden<Sehr zufrieden",
         "Pas du tout d’accord<Plutôt pas d’accord<Ni d'accord, ni pas d'accord<Plutôt d’accord<Tout à fait d’accord",
         "tres mauvais<mauvais<passable<bon<tres bon",
+        "Muy insatisfecho/a<Insatisfecho/a<Neutral<Satisfecho/a<Muy satisfecho/a",
+        "Nunca<Casi nunca<A veces<Casi siempre<Siempre",
     ],
 )  # fmt: skip
 def test_a_usual_scale_in_words(scale: str) -> None:
@@ -107,8 +113,6 @@ def test_numbers_beside_words(form: str) -> None:
         (["2 stars", "3 stars", "4 stars"], [2, 3, 4], (1, 4)), (["Score: 2", "Score: 4"], [2, 4], (1, 4)),
         (["–1", "0", "1"], [-1, 0, 1], (-1, 1)), (["zwei", "drei", "fünf"], [2, 3, 5], (1, 5)),
         (["1 - bad", "2 - poor", "3 - fair"], [1, 2, 3], (1, 5)), (["-64", "0", "58"], [-64, 0, 58], (-100, 100)),
-        (["0", "37", "100", "61"], [0, 37, 100, 61], (0, 100)), (["1", "1.5", "2", "4.5"], [1, 1.5, 2, 4.5], (1, 5)),
-        (["0.013", "0.4", "0.77"], [0.013, 0.4, 0.77], (0, 1)),
         (["0 = never", "1 = rarely", "2 = sometimes", "4 = always"], [0, 1, 2, 4], (0, 4)),
     ],
 )  # fmt: skip
