@@ -6,6 +6,7 @@ import contextlib
 import io
 import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -19,11 +20,11 @@ def words_of(line: str) -> list[str]:
     return shlex.split(line, comments=True)[1:]
 
 
-def here(*words: str) -> subprocess.CompletedProcess[str]:
-    """`plumbline WORDS`, run from the repository."""
+def here(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """`plumbline WORDS`, run from the repository, or from another folder."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        patch.chdir(ROOT)
+        patch.chdir(folder)
         with pytest.raises(SystemExit) as ended:
             cli.run(lambda: run(words))
     return subprocess.CompletedProcess(words, int(ended.value.code or 0), out.getvalue(), err.getvalue())

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from plumbline.prompts import PROMPTS
@@ -37,13 +36,6 @@ def rubric(**changes: Any) -> dict[str, Any]:
     content: dict[str, Any] = yaml.safe_load((PROMPTS / "rubrics" / "instructions.yaml").read_text(encoding="utf-8"))
     fields = [content["fields"][0], {"name": "talk", "kind": "chat", "title": {"en": "Talk", "de": "Gespräch"}}]
     return content | {"name": "kinds", "fields": fields} | changes
-
-
-def ask(patch: pytest.MonkeyPatch, folder: Path, content: dict[str, Any]) -> None:
-    """Let studies ask a rubric of their own, `rubric: kinds`."""
-    (folder / "rubrics").mkdir(exist_ok=True)
-    (folder / "rubrics" / "kinds.yaml").write_text(yaml.safe_dump(content, allow_unicode=True), encoding="utf-8")
-    patch.setattr("plumbline.prompts.prompt_folders", lambda: (folder, PROMPTS))
 
 
 def texts(folder: Path, name: str, own: list[dict[str, Any]] | None = None, **changes: Any) -> Study:

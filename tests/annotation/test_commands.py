@@ -39,11 +39,6 @@ def test_no_letters_are_written_that_name_a_server_which_ends_with_the_command(t
     assert serve == ["plumbline", "serve", "--study", str(DEMO), "--data", str(home)]
 
 
-def serving(home: Path) -> list[str]:
-    """`serve` for the sample study, its server on a home of the test's own."""
-    return ["serve", "--study", str(DEMO), "--data", str(home), "--port", str(free_port())]
-
-
 ASKING = """
 import http.client, json, sys
 def status(host):

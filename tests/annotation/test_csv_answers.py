@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import stat
 import unicodedata
+from datetime import UTC, datetime
 from pathlib import Path
 
-import openpyxl
 import pandas as pd
 import pytest
 
 from annotation import server
+from annotation.campaign.counting import untimed
 from annotation.campaign.records import CampaignRecords
 from annotation.csv_answers import _Form, collect_csv, column_mapping
+from annotation.export import export
+from annotation.ratings.decisions import review_text
+from annotation.sampling.sample import draw_sample
+from annotation.status.status import read_status
+from annotation.status.text import next_step, status_text
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import asked_rubric
+from generation.production import generate
 from plumbline.errors import DataError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, small
+from tests.annotation.outputs import of_outputs
 
 HEADER = 'Timestamp,Your e-mail,Pair,"Quality, 1 to 5",Fluency,Anything odd?'
 COLUMNS = "time=Timestamp,rater=Your e-mail,pair=Pair,quality=Quality, 1 to 5,fluency=Fluency,comment=Anything odd?"
@@ -40,22 +47,6 @@ def write(file: Path, study: Study, *rows: str, encoding: str = "utf-8") -> None
     """A form's export; `{0}` to `{3}` are the sample's pairs, `{4}` is the control."""
     pairs = [pair.pair_id for pair in (*CampaignRecords(study).pairs, *CampaignRecords(study).controls)]
     file.write_text("\n".join([HEADER, *(row.format(*pairs) for row in rows)]) + "\n", encoding=encoding)
-
-
-def test_excel_and_packed_files_are_collected_as_csv_is(study: Study, file: Path, tmp_path: Path) -> None:
-    home, columns = server.Home(tmp_path / "home"), ["value", "question", "comment"]
-    rows = ["2026-03-01T13:20:00,ada@example.org,{0},4,5,plain", "2026-03-01T13:21:00,bob@example.org,{0},3,5,"]
-    write(file, study, *rows)
-    content = file.read_text(encoding="utf-8")
-    book = openpyxl.Workbook()
-    for row in csv.reader(content.replace("@", "@excel.").splitlines()):
-        book.active.append([int(cell) if cell.isdecimal() else cell for cell in row])
-    book.save(file.with_suffix(".xlsx"))
-    file.with_name("answers.csv.gz").write_bytes(gzip.compress(content.replace("@", "@gzip.").encode()))
-    for name in ("answers.csv", "answers.xlsx", "answers.csv.gz"):
-        ratings = collect_csv(study, home, file.with_name(name), MAPPING)
-    by_source = [sorted(map(tuple, part[columns].to_numpy().tolist())) for _, part in ratings.groupby("source")]
-    assert len(by_source) == 3 and by_source[0] == by_source[1] == by_source[2]
 
 
 def test_a_forms_answers_become_ratings(study: Study, file: Path, tmp_path: Path) -> None:
@@ -165,3 +156,72 @@ def test_texts_of_a_repeat_are_its_pairs_and_of_two_pairs_refused(variant: Make,
     form = _Form(study, asked_rubric(records), pairs, file, "", mapping, b"key")
     with pytest.raises(DataError, match=rf"line 2: its texts match {first.pair_id} .* and {'b' * 16}"):
         [form.answer(row, f"{file}, line {line}") for line, row in form.rows()]
+
+
+UNTIMED = {"pair": "pair", "rater": "rater", "quality": "quality", "fluency": "fluency"}
+UNKNOWN = "too fast: {0} of {0} raters (the time that their answers took is unknown)"
+
+
+def study_of(folder: Path, texts: pd.DataFrame) -> Study:
+    """A study of outputs that somebody has: columns text and output."""
+    sample = {"pairs": len(texts), "controls": 0, "repeats": 0}
+    study = of_outputs(folder, texts, name="elsewhere", sample=sample, raters={"per_pair": 3})
+    generate(study)
+    draw_sample(study)
+    return study
+
+
+def take_in(study: Study, folder: Path, answers: pd.DataFrame) -> pd.DataFrame:
+    """Collect answers, columns text, output, rater, quality, fluency; without a time unless they have one."""
+    ids = {(one.original, one.transformed): one.pair_id for one in CampaignRecords(study).pairs}
+    pairs = [ids.get(place, "") for place in zip(answers["text"], answers["output"], strict=True)]
+    answers = answers.assign(pair=pairs).drop(columns=["text", "output"])
+    answers = answers[answers["pair"] != ""].drop_duplicates(["pair", "rater"])
+    answers.to_csv(folder / "answers.csv", index=False)
+    timed = {"time": "time"} if "time" in answers else {}
+    return collect_csv(study, server.Home(folder / "home"), folder / "answers.csv", UNTIMED | timed)
+
+
+def careful(texts: pd.DataFrame, raters: int = 3) -> pd.DataFrame:
+    """Answers of raters who agree, and of whom no rule but that of time could say anything."""
+    rows = [
+        row | {"rater": f"rater{rater}", "quality": 1 + number % 5, "fluency": 1 + (number + 1) % 5}
+        for number, row in enumerate(texts.to_dict("records"))
+        for rater in range(raters)
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def texts() -> pd.DataFrame:
+    words = ["river", "mountain", "harbour", "garden", "library"]
+    rows = [
+        (f"The {one} number {n} is open to all.", f"All may see {one} {n} today.") for n in range(6) for one in words
+    ]
+    return pd.DataFrame(rows, columns=["text", "output"])
+
+
+def test_a_file_without_times_calls_nobody_careless(tmp_path: Path, texts: pd.DataFrame) -> None:
+    study = study_of(tmp_path, texts)
+    ratings = take_in(study, tmp_path, careful(texts))
+    assert len(ratings) == 30 * 3 * 2 and ratings["seconds"].isna().all() and untimed(ratings).all()
+    evidence = Evidence.read(study)
+    assert not evidence.signs
+    assert UNKNOWN.format(3) in evidence.unlooked
+    status = read_status(Evidence(study), datetime.now(UTC))
+    assert status.raters["last"].isna().all()  # the file's time is nobody's
+    text = status_text(status)
+    assert UNKNOWN.format(3) in text and "--exclude" not in text + str(next_step(status))
+    assert UNKNOWN.format(3) in review_text(evidence, evidence.signs, evidence.unlooked)
+    shared = export(study)  # the file's time is no rating's
+    assert pd.read_csv(shared / "ratings.csv")["submitted_at"].isna().all()
+    assert "time" not in pd.read_csv(shared / "answers.csv") and "time=" not in (shared / "codebook.md").read_text()
+
+
+def test_a_form_of_many_pairs_with_one_time_tells_no_seconds(tmp_path: Path, texts: pd.DataFrame) -> None:
+    study, answers = study_of(tmp_path, texts), careful(texts)
+    # Ten pairs a form, sent every two minutes: the time between forms is that of ten answers, not of the last.
+    minutes = answers.groupby("rater").cumcount() // 10 * 2
+    ratings = take_in(study, tmp_path, answers.assign(time=[f"2026-03-01T10:{one:02}:00Z" for one in minutes]))
+    assert ratings["seconds"].isna().all() and not untimed(ratings).any()
+    assert UNKNOWN.format(3) in Evidence.read(study).unlooked and not Evidence.read(study).signs

@@ -28,10 +28,10 @@ from evaluation.sources import Folder
 from evaluation.units import plan_units
 from generation.output_statistics import flagged_outputs
 from generation.production import generate, read_transformed
-from plumbline.errors import PlumblineError, StudyError
+from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.manifest import Manifest, stage
 from plumbline.prompts import PROMPTS
-from plumbline.records import Rating, TransformedText
+from plumbline.records import DriftRecord, Rating, TransformedText
 from plumbline.store import write_json, write_table
 from plumbline.study import Study
 from tests.annotation.ratings.test_review import rate
@@ -61,7 +61,6 @@ def judged_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def study(judged_once: Path, tmp_path: Path, variant: Make) -> Study:
-    """A copy of it for one test to change."""
     shutil.copytree(judged_once / "exports", tmp_path / "exports")
     return variant(**PARTS)
 
@@ -84,13 +83,6 @@ def edit(path: Path, change: Callable[[Any], Any]) -> None:
     content = json.loads(path.read_text(encoding="utf-8"))
     changed = change(content)
     path.write_text(json.dumps(content if changed is None else changed, indent=1), encoding="utf-8")
-
-
-def test_what_nobody_changed_is_believed(study: Study) -> None:
-    assert checked(study) == ""
-    assert len(CampaignRecords(study).looks) == 1
-    accept(study)
-    assert len(CampaignRecords(study).looks) == 1 and checked(study) == ""
 
 
 def test_a_print_out_that_was_edited_or_deleted_changes_nothing(study: Study) -> None:
@@ -121,6 +113,10 @@ def test_evidence_that_was_edited_emptied_or_deleted_is_refused(study: Study, tm
     commands: dict[str, Callable[[Study], object]] = {
         "rules.json": rules, "looks.json": looks, "decisions.json": accept, "offered.json": draw_sample,
     }  # fmt: skip
+    drawn_from = (study.folder / "sample.json").read_bytes()
+    edit(study.folder / "sample.json", lambda rows: [{**row, "without": ["wrong_language"]} for row in rows])
+    assert "sample.json differs from what was written" in checked(study)
+    (study.folder / "sample.json").write_bytes(drawn_from)
     for name, command in commands.items():
         shutil.copyfile(study.folder / name, tmp_path / name)
         said = partial(said_by, partial(command, study))
@@ -147,12 +143,6 @@ def test_a_manifest_that_was_deleted_does_not_switch_the_checks_off(study: Study
     with stage(study, "generation"):  # the next command begins another manifest
         pass
     assert "manifest.json has no entry for " in said_by(lambda: accept(study))
-
-
-def test_what_the_sample_was_drawn_from_cannot_be_edited(study: Study) -> None:
-    edit(study.folder / "sample.json", lambda rows: [{**row, "without": ["wrong_language"]} for row in rows])
-    assert "sample.json differs from what was written" in checked(study)
-    assert "sample.json differs from what was written" in said_by(lambda: accept(study))
 
 
 def test_answers_to_controls_that_were_taken_away_are_missed(study: Study) -> None:
@@ -291,3 +281,36 @@ def test_a_record_whose_line_was_taken_from_the_manifest_is_refused(study: Study
         edit(study.folder / "manifest.json", lambda _, kept=kept: whole | {"kept": kept})  # type: ignore[misc]
         line = said_by(partial(generate if name == OUTPUTS else accept, study))
         assert f"manifest.json has no entry for {name} (is it from another copy?); restore it from a copy" in line
+
+
+def drift(number: float) -> DriftRecord:
+    return DriftRecord(pair_id="a", model="m", drift=number, unit_id="u")
+
+
+def test_a_table_that_was_edited_is_refused_and_named(generated: Study) -> None:
+    Manifest.of(generated).write_table("drift.parquet", [drift(0.5)], DriftRecord)
+    Manifest.of(generated).refuse_replaced("drift.parquet", "x")
+    write_table(generated.folder / "drift.parquet", [drift(0.1)], DriftRecord)
+    with pytest.raises(DataError, match=r"drift\.parquet differs from what was written .* run `x` again"):
+        Manifest.of(generated).refuse_replaced("drift.parquet", "x")
+    (generated.folder / "drift.parquet").unlink()
+    Manifest.of(generated).refuse_replaced("drift.parquet", "x")
+    Manifest.of(generated).write_table("drift.parquet", [drift(0.2)], DriftRecord)
+    Manifest.of(generated).refuse_replaced("drift.parquet", "x")
+
+
+def test_a_kill_while_a_table_is_written_accuses_nobody(generated: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    Manifest.of(generated).write_table("drift.parquet", [drift(0.5)], DriftRecord)
+
+    replace = Path.replace
+
+    def stop(file: Path, target: Path) -> Path:
+        if target.suffix == ".parquet":
+            raise KeyboardInterrupt
+        return replace(file, target)
+
+    monkeypatch.setattr(Path, "replace", stop)
+    with pytest.raises(KeyboardInterrupt):
+        Manifest.of(generated).write_table("drift.parquet", [drift(0.1)], DriftRecord)
+    Manifest.of(generated).refuse_replaced("drift.parquet", "x")
+    assert not list(generated.folder.glob(".*.tmp"))

@@ -23,14 +23,13 @@ from annotation.campaign.names import account_pseudonym
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
 from annotation.options import HOME_VARIABLE
-from plumbline import cli
-from plumbline.__main__ import run
 from plumbline.study import Study, load_study
 from tests import forks
 from tests.annotation.campaigns import answer, pending
 from tests.annotation.crowd.campaigns import careless, honest
 from tests.annotation.imports.importing import LONG, write_long
 from tests.annotation.sampling.test_queues import RULE
+from tests.commands import here, words_of
 from tests.generation.test_beginning import TEXTS
 from tests.ports import free_port
 
@@ -53,19 +52,15 @@ class Walk:
 
     def run(self, line: str) -> str:
         """What a command prints, as it was printed by the one before."""
-        program, *words = shlex.split(line)
-        assert program == "plumbline"
-        out, err = io.StringIO(), io.StringIO()
-        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        words = words_of(line)
+        with pytest.MonkeyPatch.context() as patch:
             for name in [name for name in os.environ if name.startswith("ARGILLA_")]:
                 patch.delenv(name)
             patch.setenv(HOME_VARIABLE, str(self.home.path))
-            patch.chdir(self.folder)
             patch.setattr("sys.stdin", Terminal("pay\n"))
-            with pytest.raises(SystemExit) as ended:
-                cli.run(lambda: run(words))
-        assert not ended.value.code, (line, err.getvalue(), self.done)
-        return out.getvalue()
+            done = here(*words, folder=self.folder)
+        assert not done.returncode, (line, done.stderr, self.done)
+        return done.stdout
 
     def kept_running(self, line: str) -> str:
         """What `serve` or `dashboard` prints until the next step; it runs until the walk ends."""
@@ -103,7 +98,7 @@ class Walk:
                 step, words = following(said)
                 assert step.startswith("plumbline "), (words, self.done)
                 name, _, options = step.removeprefix("plumbline ").partition(" --study ")
-                if len(self.done) % 5 == 0 and "--keep" not in step:  # it takes as long as a step itself
+                if len(self.done) % 10 == 0 and "--keep" not in step:  # it takes as long as a step itself
                     assert following(self.run(f"plumbline status --study {options.split()[0]}")) == (step, words)
                 assert (step, words) != before or "more of the" in words, (step, self.done)
                 before = step, words
@@ -121,14 +116,11 @@ class Walk:
 
 
 class Terminal(io.StringIO):
-    """What a person types."""
-
     def isatty(self) -> bool:
         return True
 
 
 def following(said: str) -> tuple[str, str]:
-    """The command that is next, and its words."""
     assert said.count("Next: ") == 1, said
     command, _, words = said.rpartition("Next: ")[2].strip().partition("\n")
     return command, " ".join(words.split())

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from annotation.campaign.rubric import Rubric, load_rubric
+from annotation.crowd.page import examples_html, question_html
+from annotation.crowd.prolific.workspaces import shown_first
 from annotation.page.task import hosted_html, items_of, rating_words, task_of
+from annotation.page.training import read_items
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla import rate
+from annotation.server.plugin.plumbline_argilla.crowd_html import entrance_body
 from plumbline.study import Study
+from tests.annotation.campaigns import Make
 from tests.annotation.crowd.made_offers import TEXTS, make_offer
 from tests.annotation.previews import data_of
 
@@ -66,3 +73,38 @@ def test_a_file_runs_its_own_script_and_nothing_else(study: Study) -> None:
     assert policy.startswith("default-src 'none'; script-src 'sha256-") and "unsafe" not in policy
     assert not [name for name in ("onclick=", "onload=", "innerHTML", "eval(", "document.write") if name in html]
     assert html == hosted_html(task, items_of(pairs), "https://example.org/submit")
+
+
+POOLS = {"en": "paraphrasing", "de": "translation"}
+
+ROW: dict[str, Any] = {
+    "transformation": "paraphrasing", "language": "en", "original": "One.", "transformed": "Two.",
+    "right_quality": 1, "why_en": "Another number.",
+}  # fmt: skip
+
+
+def test_crowd_pages_show_worked_examples_folded_in_the_raters_language(variant: Make, tmp_path: Path) -> None:
+    harm = "<img src=x onerror=alert(1)> & ]]>"
+    english, german = (ROW | {"transformed": f"{harm} {code}", "output_language": code} for code in ("en", "de"))
+    file = tmp_path / "known.jsonl"
+    translation = {"transformation": "translation", "why_de": "Eine andere Zahl."}
+    file.write_text("\n".join(map(json.dumps, (english, german | translation))), encoding="utf-8")
+    crowd = {"countries": {"en": ["US"], "de": ["DE"]}}
+    study = variant(name="worked", transformations=["paraphrasing", "translation"], training=str(file), crowd=crowd)
+    rubric = load_rubric(study)
+    assert examples_html(read_items(study, rubric), rubric, Queue("translation", "en", "fr")) == ""
+    found = {
+        code: examples_html(read_items(study, rubric), rubric, Queue(pool, "en", code)) for code, pool in POOLS.items()
+    }
+    assert '<summary dir="auto">Worked examples' in unescape(found["en"])
+    assert "Beispiele mit Lösung" in found["de"] and "Eine andere Zahl." in unescape(found["de"])
+    for code, html in found.items():
+        assert "<img" not in html and "]]>" not in html and f"{harm} {code}" in unescape(html)
+        offer = make_offer(languages=("en", code), pool=POOLS[code])
+        task = data_of(question_html(study, rubric, offer, "about:blank"))["task"]
+        (example,) = task["examples"]
+        assert example["texts"][1]["text"] == f"{harm} {code}" and example["right"]["answers"]
+        assert task["words"]["examples"].startswith("Worked examples" if code == "en" else "Beispiele mit Lösung")
+        room = shown_first(study, rubric, offer.batch.queue, 1) | {"examples": html, "return_code": ""}
+        entrance = entrance_body("room", room, "")
+        assert entrance.count(html) == 1 and entrance.index(html) < entrance.index("<form")

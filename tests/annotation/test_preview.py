@@ -18,6 +18,7 @@ from plumbline.manifest import Manifest
 from plumbline.records import Pair
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, small
+from tests.annotation.judgements import pair
 from tests.annotation.previews import pages, words
 from tests.axe import grave
 from tests.shared import generate_once
@@ -67,14 +68,14 @@ def test_in_a_browser_texts_are_text_and_run_their_way(page: Page, variant: Make
     changes = {"rubric": "pteb", "transformations": ["paraphrasing"], "wordings": ["ar"], "crowd": {}, "acceptance": {}}
     study: Study = variant(name="hostile", **changes)
 
-    def pair(number: int, original: str, transformed: str, language: str) -> Pair:
-        return Pair(
-            pair_id=f"p{number}", key=f"k{number}", transformation="paraphrasing", axis="form", pool="paraphrasing",
-            dataset="demo", task_type="sts", language=language, output_language=language, seed=0, original=original,
-            transformed=transformed, model="m", generator_hash="g", prompt_hash="h",
-        )  # fmt: skip
-
-    made = [pair(1, HOSTILE, "A cat sat.", "en"), pair(2, arabic, arabic, "ar")]
+    texts = {
+        "en": {"original": HOSTILE, "transformed": "A cat sat."},
+        "ar": {"original": arabic, "transformed": arabic},
+    }
+    made = [
+        pair(number, language=code, output_language=code).model_copy(update=own)
+        for number, (code, own) in enumerate(texts.items())
+    ]
     Manifest.of(study).write_table("pairs.parquet", made, Pair)
     Manifest.of(study).write_table("controls.parquet", list[Pair](), Pair)
     file: Path = write_preview(CampaignRecords(study))

@@ -49,7 +49,6 @@ class Work:
         self.leaves[: PER_PAIR + 1] = np.inf  # enough stay to finish
 
     def got(self, pair: Pair) -> int:
-        """Answers to a pair."""
         return len(self.answers.get(pair, ()))
 
     def complete(self, verdict: int) -> int:
@@ -89,7 +88,6 @@ class Work:
             self.held.setdefault(pair, {})[rater] = now + HELD
 
     def look(self, waiting: int, at_work: int) -> None:
-        """What the server does every few seconds."""
         undecided = [verdict for verdict in range(self.verdicts) if not self.decided[verdict]]
         for verdict in undecided:
             complete = self.complete(verdict)
@@ -105,7 +103,6 @@ class Work:
             self.opened[int(early[0])] += 1
 
     def run(self) -> Work:
-        """The whole campaign."""
         events = [(float(at), rater) for rater, at in enumerate(self.rng.uniform(0, 60, self.raters))]
         events.append((LOOK_SECONDS, self.raters))
         heapq.heapify(events)
@@ -139,14 +136,11 @@ class Work:
 
 @dataclass(frozen=True)
 class Totals:
-    """Many campaigns together."""
-
     idle: float  #: share of raters' time in which they waited for a block
     surplus: float  #: mean share of answers that no verdict needed
 
 
 def campaigns(number: int, seed: int, *, opens_early: bool) -> Totals:
-    """So many campaigns of eight raters and eight verdicts."""
     done = [Work(np.random.default_rng([seed, i]), opens_early=opens_early).run() for i in range(number)]
     waited, worked = sum(work.waited for work in done), sum(work.worked for work in done)
     return Totals(waited / (waited + worked), float(np.mean([work.surplus for work in done])))

@@ -61,13 +61,10 @@ def test_ptebs_points_are_the_papers_words(variant: Make) -> None:
         (("guidelines", "deu"), "Leitfaden", "languages are named by their code: 'deu' should be 'de'"),
         (("pools", "expansion", "questions", "beauty"), {}, "pools.expansion: the rubric has no question 'beauty'"),
         (("pools", "expansion", "expected", "positive"), {"quality": 9}, "expected.positive.quality: the answer 9"),
-        (("pools", "expansion", "expected", "easy"), {"quality": 1}, "no control is called 'easy'"),
         (("scale",), [1, 3, 2], "the scale's points must ascend"),
         (("pools", "expansion", "questions", "quality", "hint", "en"), "x" * LIMIT, "longer than the 1000 characters"),
-        (("colour",), "red", "unknown key 'colour'"),
         (("threshold",), 9, "threshold 9 is outside the scale 1 to 5"),
         (("questions", 0, "title", "en"), " ", "questions.0.title.en is empty; give it a wording"),
-        (("guidelines", "en"), "\u200b", "guidelines.en is empty; give it a wording"),
     ],
 )
 def test_a_rubric_that_is_not_whole_is_one_line(

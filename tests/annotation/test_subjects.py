@@ -17,13 +17,13 @@ from annotation.campaign.rubric import load_rubric
 from annotation.crowd.tally import counted
 from annotation.sampling.expected import ExpectedSample
 from annotation.sampling.sample import draw_sample, extend_sample
-from annotation.statistics.summaries import Design
 from plumbline.errors import DataError
 from plumbline.fields import fields_of
 from plumbline.records import Pair
 from plumbline.store import read_frame
 from plumbline.study import ROOT, Study, load_study
-from tests.annotation.subjects import CHAT, ask, rows, rubric, texts
+from tests.annotation.kinds import ask
+from tests.annotation.subjects import CHAT, rows, rubric, texts
 from tests.commands import here
 
 
@@ -105,18 +105,6 @@ def test_a_plan_counts_what_a_queue_of_all_groups_is_asked(make: Callable[..., A
         asked = load_rubric(study)
         drawn = ExpectedSample.of(study, asked).draw(9)
         assert counted(study, asked, [*drawn.pairs, *drawn.controls]).shown == shown
-
-
-def test_a_question_for_all_texts_is_asked_of_each_group(make: Callable[..., Any]) -> None:
-    content = rubric()
-    content["questions"][0]["pools"] = ["texts"]
-    study = make(asked={"questions": content["questions"]})
-    assert Design.of(study, load_rubric(study)).needed("human") == ("label",)
-
-
-def test_the_sample_study_of_texts_is_drawn(tmp_path: Path) -> None:
-    study = load_study(ROOT / "studies" / "texts.yaml", tmp_path)
-    assert Counter(one.transformation for one in draw_sample(study)) == {"brief": 12, "described": 12}
 
 
 def items(folder: Path, **changes: Any) -> Study:

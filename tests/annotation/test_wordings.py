@@ -21,7 +21,6 @@ from plumbline.study.subject import VerdictUnit
 from tests.annotation.campaigns import Make
 
 RUBRICS = PROMPTS / "rubrics"
-CAMPAIGN = ("ar", "de", "es", "fr", "ha", "ru", "sw", "tr")  # PTEB, appendix B
 SIMILARITY: dict[str, Any] = {"rubric": "pteb", "transformations": ["paraphrasing"]}
 TURKISH = yaml.safe_load((RUBRICS / "pteb" / "tr.yaml").read_text(encoding="utf-8"))
 
@@ -42,17 +41,6 @@ def asking(variant: Make, **changes: Any) -> Study:
 
 def write(folder: Path, code: str, content: Any) -> None:
     (folder / f"{code}.yaml").write_text(yaml.safe_dump(content, allow_unicode=True), encoding="utf-8")
-
-
-def test_every_language_of_ptebs_campaign_has_all_of_its_rubric(variant: Make) -> None:
-    plain = asking(variant)
-    rubric = load_rubric(asking(variant, wordings=[*CAMPAIGN, "urd"]))
-    assert set(rubric.guidelines) == {"en", "ur", *CAMPAIGN}
-    assert load_rubric(plain).guidelines == {code: rubric.guidelines[code] for code in ("en", "de", "fr", "es")}
-    texts = {code: rubric.guidelines_for("paraphrasing", code) for code in rubric.guidelines}
-    assert len(set(texts.values())) == len(texts)
-    assert rubric.language_for("en", "ur") == "ur"
-    assert rubric.questions[0].points[3]["tr"] == "Bir ölçüde benzer, anlamın bir kısmı ortak"
 
 
 def test_every_further_language_has_all_of_htebs_rubric(variant: Make) -> None:
@@ -118,3 +106,17 @@ def test_a_shared_queue_is_titled_in_the_raters_language_unless_the_study_titles
     assert not [words for words in title.values() if "herd" in words.lower() or "zebu" in words.lower()]
     named = kind.model_copy(update={"raters": {**raters, "title": {"en": "Retellings"}}})
     assert with_own_words(rubric, {"zebu": named}, Path("study.yaml"))["pools"]["herd"]["title"] == {"en": "Retellings"}
+
+
+CAMPAIGN = ("ar", "de", "es", "fr", "ha", "ru", "sw", "tr")  # PTEB, appendix B
+
+
+def test_every_language_of_ptebs_campaign_has_all_of_its_rubric(variant: Make) -> None:
+    plain = asking(variant)
+    rubric = load_rubric(asking(variant, wordings=[*CAMPAIGN, "urd"]))
+    assert set(rubric.guidelines) == {"en", "ur", *CAMPAIGN}
+    assert load_rubric(plain).guidelines == {code: rubric.guidelines[code] for code in ("en", "de", "fr", "es")}
+    texts = {code: rubric.guidelines_for("paraphrasing", code) for code in rubric.guidelines}
+    assert len(set(texts.values())) == len(texts)
+    assert rubric.language_for("en", "ur") == "ur"
+    assert rubric.questions[0].points[3]["tr"] == "Bir ölçüde benzer, anlamın bir kısmı ortak"

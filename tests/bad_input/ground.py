@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -17,9 +15,10 @@ import yaml
 
 from annotation.campaign.records import CampaignRecords
 from evaluation.models.encoder import Encoder, ModelHost
-from plumbline import __main__, cli
 from plumbline.study import ROOT, load_study
 from plumbline.study.evaluation import ModelSpec
+from tests.annotation.imports.importing import Done
+from tests.commands import here
 from tests.evaluation.conftest import Loader
 
 COLUMNS = "pair=Pair,rater=Who,quality=Q,fluency=F,time=When"
@@ -74,27 +73,16 @@ class Bad:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Done:
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
-
-
 def run(words: str, place: Place, environment: Mapping[str, str]) -> Done:
     """Run a command in this process: {p} is the place, {s} its study."""
     ours = {"ARGILLA_API_URL": None, "ARGILLA_API_KEY": None, "PLUMBLINE_ARGILLA_HOME": str(place.root / "home")}
     rest = [word.format(p=place.root, s=f"{place.file}", e=f"{place.root / 'exports'}") for word in words.split()]
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with pytest.MonkeyPatch.context() as patch:
         for name, value in {**ours, **environment}.items():
             patch.delenv(name, raising=False) if value is None else patch.setenv(name, value)
         patch.setattr(ModelHost, "load", _load)
-        with pytest.raises(SystemExit) as ended:
-            cli.run(lambda: __main__.run(rest))
-    return Done(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+        done = here(*rest)
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def _load(host: ModelHost, spec: ModelSpec, load: Any = ModelHost.load) -> Encoder:
@@ -112,7 +100,6 @@ def left(place: Place) -> dict[str, str]:
 
 
 def build(root: Path) -> Place:
-    """The study, generated, sampled, rated by a CSV file, judged and evaluated."""
     place = Place(root)
     shutil.copytree(ROOT / "studies" / "demo", place.data)
     content = {
@@ -154,7 +141,6 @@ def _must(done: Done) -> None:
 
 
 def copy(place: Place, root: Path) -> Place:
-    """A place of one's own."""
     shutil.copytree(place.root, root, copy_function=shutil.copy)
     os.utime(root)
     return Place(root)

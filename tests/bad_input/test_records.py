@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +126,6 @@ def _edited(place: Place) -> None:
 
 
 def rows() -> Iterator[Bad]:
-    """A row for each damage of each file, its commands in turn."""
     for name, commands in JSON:
         damage = DAMAGE if name == JSON[0][0] else DAMAGE[1:5]  # one reader reads them all
         for turn, (what, content) in enumerate(damage):
@@ -166,9 +164,3 @@ def rows() -> Iterator[Bad]:
 @pytest.mark.parametrize("bad", tuple(rows()), ids=lambda bad: bad.name)
 def test_records_that_cannot_be_read_are_one_line(bad: Bad, assert_refused: Callable[[Bad], None]) -> None:
     assert_refused(bad)
-
-
-def test_rules_without_a_time_zone_are_refused(assert_refused: Callable[[Bad], None]) -> None:
-    rule = {"fixed_at": datetime.now(UTC).replace(tzinfo=None).isoformat(), "rules": {}, "reason": ""}
-    says = ("rules.json does not have the expected content", "restore it from a copy")
-    assert_refused(Bad("", STATUS, _bytes("rules.json", json.dumps([rule]).encode()), says))

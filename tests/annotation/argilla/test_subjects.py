@@ -30,7 +30,8 @@ from annotation.verdicts.preregistration import fix_rules
 from plumbline.study import ROOT, Study, load_study
 from streamlit_app.readers.campaign import CampaignReader
 from tests.annotation.campaigns import answer, rater
-from tests.annotation.subjects import CHAT, ask, rubric, texts
+from tests.annotation.kinds import ask
+from tests.annotation.subjects import CHAT, rubric, texts
 from tests.concluded import concluded
 from tests.streamlit_app.conftest import go_to
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
+import yaml
 
 from annotation.argilla.dataset import record_of
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import LIMIT, load_rubric
 from annotation.campaign.subjects import shown_items
+from annotation.human.records import ANSWERS, MODEL_ANSWERS, HumanAnswer
 from annotation.human.simulated import read_items
 from annotation.human.tasks import InstructionFiles, prepare, read_tasks, task_lines
 from annotation.human.types import METRICS, TASK_KINDS, TaskSource
@@ -22,14 +23,19 @@ from annotation.questions.wordings import addressed_lines
 from annotation.sampling.sample import draw_sample
 from evaluation.human.sampled import sampled
 from evaluation.tasks import protocols
-from generation.datasets.scored import ScoredItem, label_words, scored_items
-from plumbline.errors import PlumblineError
+from generation.datasets.scored import ScoredItem
+from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.fields import fields_of
+from plumbline.manifest import Manifest
+from plumbline.records import Pair
+from plumbline.store import write_table
+from plumbline.study import load_study
 from plumbline.study.datasets import DatasetSpec
-from plumbline.study.human import HumanSubject, HumanTaskSpec
+from plumbline.study.human import HumanTaskSpec
 from plumbline.study.subject import VerdictUnit
 from tests.annotation.human.studies import CLASSES, PAIRS, SEARCH, WORDS, study_of
-from tests.mteb_site import REQUESTS, site
+from tests.evaluation.human.rehearsed import write_rehearsed
+from tests.mteb_site import site
 
 EVERY = [
     {"dataset": "classes", "items": 8, "balance": "label"},
@@ -134,37 +140,19 @@ GERMAN = [{**row, "negative": row["negative"][:2], "language": "de"} for row in 
     ("name", "settings", "rows", "said"),
     [
         ("classes", {"items": 2}, [*TEA[:10], CLASSES[14]], "all 2 drawn items have the label 'tea'"),
-        ("classes", {}, TEA, "have the label 'tea'"),
         ("classes", {}, MANY, "500 labels are more than the 499 that Argilla shows"),
         ("classes", {}, [{**one, "label": i % 2} for i, one in enumerate(CLASSES)], "the label '0' is a number, which"),
         ("classes", {"labels": {"coffee": "Coffee"}}, None, "no label 'coffee'; the labels are bee, oak, sea, tea"),
         ("alike", {"scale": [1, 4]}, None, "gold scores go from 0 to 5, but people answer from 1 to 4"),
-        ("summaries", {"scale": [1, 12]}, None, "at most 11 points"),
-        ("alike", {"labels": {"1": "one"}}, None, "labels has no effect on sts, only on classification, multilabel"),
         ("classes", {"candidates": 7}, None, "candidates has no effect on classification, only on reranking, retr"),
-        ("alike", {"balance": "label"}, None, "sts has no labels to balance"),
         ("search", {}, [{**row, "positive": [" "]} for row in SEARCH], "positive"),
         ("search", {"candidates": 6}, [*SEARCH, *GERMAN], "some languages have 6 candidates for each item, others 3;"),
-        ("search", {"relevance": "ranked", "candidates": 12}, None, "ranked allows at most 10 candidates"),
     ],
 )
 def test_bad_input_is_one_line(name: str, settings: dict[str, Any], rows: Any, said: str, tmp_path: Path) -> None:
     with pytest.raises(PlumblineError) as caught:
         draw_sample(study_of(tmp_path, {"dataset": name, **settings}, data={name: rows} if rows else None))
     assert all(said in line for line in str(caught.value).splitlines())
-
-
-@pytest.mark.parametrize(
-    ("names", "said"),
-    [
-        (["1st"], "the name of data set '1st' must begin with a letter from a to z"),
-        (["Items"], "'items' is a reserved name; give data set 'Items' another `name` under `datasets`"),
-        (["My set", "My.set"], "'my_set' is the name of two tasks; give data set 'My set' another `name` under"),
-    ],
-)
-def test_a_task_has_the_name_of_its_data_set(names: list[str], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
-        HumanSubject.model_validate({"tasks": [{"dataset": name} for name in names]})
 
 
 def test_every_task_is_asked_in_german_where_the_study_says_so(tmp_path: Path) -> None:
@@ -220,8 +208,55 @@ def test_a_task_of_mtebs_is_drawn_and_found_again(name: str, tmp_path: Path) -> 
         assert all(set(item.candidates) & item.scored.relevant for item in made.drawn.items)
 
 
-def test_labels_that_are_numbers_have_the_words_of_the_data() -> None:
-    dataset = site().tasks["Banking77Classification"]
-    words, labels = label_words(dataset), Counter(one.labels[0] for one in scored_items(dataset))
-    assert set(labels) <= set(words) or not all(label.isdigit() for label in labels)
-    assert len(labels) == len({row["label"] for row in REQUESTS[12:]})
+def test_models_answers_to_items_that_stay_stay(tmp_path: Path) -> None:
+    """More items, or another task's, leave those that are there; another scale makes them others."""
+    kept = []
+    for task in ({"items": 6}, {"items": 9}, {"items": 9, "scale": [0, 10]}):
+        study = study_of(tmp_path, {"dataset": "alike", **task})
+        if kept:
+            draw_sample(study)
+            there = (study.folder / MODEL_ANSWERS).exists()
+            kept += [Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, "x")] if there else []
+            continue
+        draw_sample(study)
+        write_rehearsed(study)
+        answers = Manifest.of(study).frame(ANSWERS, HumanAnswer, "x")
+        Manifest.of(study).write_table(MODEL_ANSWERS, answers, HumanAnswer)
+        kept.append(answers)
+    assert len(kept[0]) == 6 * 2 and len(kept) == 2 and kept[1].equals(kept[0])
+
+
+def test_what_raters_see_is_sealed(tmp_path: Path) -> None:
+    study = study_of(tmp_path, {"dataset": "alike", "items": 6})
+    pairs = draw_sample(study)
+    changed = [pair.model_copy(update={"fields": pair.fields.replace("One", "1")}) for pair in pairs]
+    write_table(study.folder / "pairs.parquet", changed, Pair)
+    with pytest.raises(DataError, match=r"pairs.parquet differs from what was written"):
+        assert CampaignRecords(study).pairs
+
+
+def test_people_are_asked_on_another_scale_than_gold_where_the_data_set_says_its_own(tmp_path: Path) -> None:
+    """Ranks do not care. A simulated rater who never errs says gold on people's scale: .25 of 0 to 1 is 2 of 1 to 5."""
+    rows = [{**row, "score": k % 5 / 4} for k, row in enumerate(PAIRS)]
+    task = {"dataset": "alike", "items": 12, "scale": [1, 5]}
+    with pytest.raises(StudyError, match=r"people answer from 1 to 5; write .* `gold_scale` of 'alike' under"):
+        draw_sample(study_of(tmp_path, task, data={"alike": rows}))
+    hundreds = [{**row, "score": 25 * k} for k, row in enumerate(PAIRS)]
+    with pytest.raises(StudyError, match=r"from 1 to 5; declare the gold's scale"):  # no scale has 276 points
+        draw_sample(study_of(tmp_path, task, data={"alike": hundreds}))
+    study = study_of(tmp_path, task, data={"alike": rows})
+    content = yaml.safe_load(study.file.read_text())
+    content["datasets"][0]["gold_scale"] = [0, 1]
+    content["raters"]["simulated"] = [{"name": "ada", "noise": 0.0, "bias": 0.0}]
+    study.file.write_text(yaml.safe_dump(content))
+    study = load_study(study.file, study.folder.parent)
+    draw_sample(study)
+    (drawn,) = read_tasks(study)
+    assert (drawn.scale, drawn.gold_scale) == ((1, 2, 3, 4, 5), (0.0, 1.0))
+    write_rehearsed(study)
+    answers = Manifest.of(study).frame(ANSWERS, HumanAnswer, "x")
+    assert [value - 1 for value in answers["value"]] == [4 * rows[int(item)]["score"] for item in answers["item"]]
+    content["datasets"][0]["gold_scale"] = [0, 0.5]
+    study.file.write_text(yaml.safe_dump(content))
+    with pytest.raises(StudyError, match="gold_scale is 0 to 0.5; correct gold_scale"):
+        draw_sample(load_study(study.file, study.folder.parent))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import io
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
-from plumbline import __main__, cli
 from plumbline.study import Study, load_study
+from tests.commands import here
 
 TOWNS = ["Bremen", "Ulm", "Trier", "Passau", "Hof", "Celle", "Jena", "Emden", "Fulda", "Gera", "Halle", "Worms"]
 RATERS = ("ada@example.org", "bob@example.org", "cy@example.org")
@@ -25,8 +22,6 @@ SYSTEMS = ("Rules (v2)", "neural")
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended, and what it wrote."""
-
     status: int
     out: str
     err: str
@@ -40,12 +35,8 @@ class Workplace:
 
     def run(self, *words: str) -> Done:
         """`plumbline WORDS` in the folder."""
-        out, err = io.StringIO(), io.StringIO()
-        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            patch.chdir(self.folder)
-            with pytest.raises(SystemExit) as ended:
-                cli.run(lambda: __main__.run(words))
-        return Done(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+        done = here(*words, folder=self.folder)
+        return Done(done.returncode, done.stdout, done.stderr)
 
     def take(self, *words: str) -> Done:
         """`plumbline import WORDS --out studies/mine.yaml`, which must end well."""
@@ -61,7 +52,6 @@ class Workplace:
 
     @property
     def study(self) -> Study:
-        """The study that was written."""
         return load_study(self.folder / "studies" / "mine.yaml", self.folder / "exports")
 
     @property
@@ -101,12 +91,10 @@ def answer(number: int, system: str, rater: str, question: str = "meaning") -> i
 
 
 def triples(items: int = 24) -> Iterable[tuple[int, str, str]]:
-    """Each item of each system with each rater."""
     return itertools.product(range(items), SYSTEMS, RATERS)
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]], separator: str = ",") -> None:
-    """A CSV file."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, delimiter=separator)
         writer.writerow(header)

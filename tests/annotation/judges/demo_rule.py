@@ -19,7 +19,6 @@ POINTS = (1, 2, 3, 4, 5)
 
 
 def lines(judge: str, pairs: Iterable[Pair], outputs: Path, golds: Iterable[GoldPair]) -> list[str]:
-    """The judge's file, line by line."""
     authors = {
         (one.transformation, one.text, one.output): {"quality": one.quality, "fluency": one.fluency}
         for one in load_recordings(outputs).values()

@@ -92,17 +92,14 @@ def usual(quality: Floats, expected: Floats, draw: np.random.Generator) -> Float
 
 
 def useless(quality: Floats, expected: Floats, draw: np.random.Generator) -> Floats:
-    """Says anything."""
     return np.clip(draw.normal(4, 0.8, quality.shape), 1, 5)
 
 
 def contrary(quality: Floats, expected: Floats, draw: np.random.Generator) -> Floats:
-    """Likes what people dislike."""
     return np.clip(6 - quality + draw.normal(0, 0.5, quality.shape), 1, 5)
 
 
 def constant(quality: Floats, expected: Floats, draw: np.random.Generator) -> Floats:
-    """Says the same of everything."""
     return np.full(quality.shape, 4.0)
 
 

@@ -32,18 +32,13 @@ from plumbline.cli import StudyOptions
 from plumbline.errors import ServiceError
 from plumbline.manifest import Manifest
 from plumbline.models.chat import Completion
-from plumbline.records import Pair
 from plumbline.study import ROOT, Study, load_study
 from tests.annotation.human import recorded_rule
 from tests.annotation.human.studies import study_of
 from tests.annotation.human.test_simulated import task_of
+from tests.annotation.judgements import pair
 from tests.stubs import Asked, ChatStub, Reply, says
 
-OF = {"transformation": "t", "pool": "t", "dataset": "d", "task_type": "x", "language": "en", "output_language": "en"}
-PAIR = Pair(
-    **OF, pair_id="p0", key="k", axis="human", seed=0, original="", transformed="", model="", generator_hash="",
-    prompt_hash="",
-)  # fmt: skip
 WORDS = {"l1": "Tea", "l2": "the sea", "none": "None of them", "cannot_tell": "I cannot tell"}
 POINTS = {"g0": "Of no use", "g1": "●", "g2": "●● Some", "g3": "Just it", "cannot_tell": "I cannot tell"}
 GROUPS = {"c1": "Group 1", "c2": "Group 2", "cannot_tell": "I cannot tell"}
@@ -52,7 +47,7 @@ GROUPS = {"c1": "Group 1", "c2": "Group 2", "cannot_tell": "I cannot tell"}
 def asking(form: type[AnswerForm], how: str, labels: dict[str, str], n: int = 1, **more: Any) -> AnnotatorMessage:
     task = task_of(how, **more)
     number = n if how == "cluster" else 1
-    pairs = tuple(PAIR.model_copy(update={"pair_id": f"p{k}"}) for k in range(number))
+    pairs = tuple(pair(k).model_copy(update={"pair_id": f"p{k}"}) for k in range(number))
     names = tuple(map(str, range(number)))
     return AnnotatorMessage(task, pairs, names, (), form(spellings(form_of(task), labels), n), "", lambda: "")
 
@@ -97,7 +92,6 @@ def test_an_answer_about_groups_is_one_for_each_text() -> None:
     [
         (ONE, "It is about tea.", "not among the answers: 'It is about tea.'"),
         (ONE, '{"answer": "Tea"} because of the cup', "not among the answers"),
-        (ONE, '{"answer": ["Tea"]}', "expected one answer"),
         (ONE, '{"answer": "Tea", "sure": 0.3}', "expected one answer"),
         (ONE, "", "an empty answer"),
         (SEVERAL, "[]", "an empty list"),
@@ -105,9 +99,6 @@ def test_an_answer_about_groups_is_one_for_each_text() -> None:
         (EACH, "[3, 0]", "no answer for number '3'"),
         (EACH, "[3, 0, 1, 2]", "an answer for unknown number '4'"),
         (EACH, "[3, 0, 1.5]", "not among the answers: '1.5'"),  # never rounded
-        (EACH, "[3, 0, 4]", "not among the answers: '4'"),
-        (EACH, "2", "expected 3 answers, found '2'"),
-        (ORDER, '{"answer": [3, 1]}', "not an order of the numbers 1 to 3"),
         (ORDER, '{"answer": [3, 1, 1]}', "not an order of the numbers 1 to 3"),
     ],
 )
@@ -196,8 +187,8 @@ def test_a_model_reads_what_people_read_and_never_what_is_right(tmp_path: Path) 
     assert len(asked) == one.wanted == 4 + 1 + 3
     for each in asked:
         assert each.message.startswith("You do a task as the people of a study do it.")
-        for pair in each.pairs:
-            for value in json.loads(pair.fields).values():
+        for shown in each.pairs:
+            for value in json.loads(shown.fields).values():
                 for text in [value] if isinstance(value, str) else value:
                     assert text in each.message
     (groups,) = (each for each in asked if each.task.task == "groups")

@@ -134,17 +134,6 @@ def test_where_labels_stand() -> None:
     assert math.isnan(empty.value) and empty.reason == "no ratings"
 
 
-def test_ranks_by_other_intervals_hold_their_mean() -> None:
-    rng = np.random.default_rng(2)
-    rows = [
-        ", ".join(ranked(dict(zip("abc", map(int, rng.permutation(3)), strict=True))) for _ in "xyz") for _ in range(50)
-    ]
-    given = frame(*rows)
-    plain, both = (ABC.mean_ranks(given, over)[0].rank for over in ("pairs", "pairs_and_raters"))
-    assert both.value == plain.value
-    assert 1 <= both.low < plain.low < plain.value < plain.high < both.high <= 3
-
-
 def test_intervals_cover_the_agreement_of_all_pairs() -> None:
     """Raters who order by a pair's own values with noise: of 600 campaigns of 30 pairs 93% or more cover the mean."""
     rng = np.random.default_rng(11)

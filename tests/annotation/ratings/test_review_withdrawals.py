@@ -49,7 +49,6 @@ def command(study: Study, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def of(study: Study, transformation: str, number: int) -> list[str]:
-    """The first pairs of a transformation, by id."""
     return sorted(pair.pair_id for pair in CampaignRecords(study).pairs if pair.transformation == transformation)[
         :number
     ]

@@ -57,13 +57,10 @@ def small(study: Study, **parts: Any) -> CampaignMaterial:
 
 
 def by_rule(**rule: Any) -> Callable[[Study], CampaignMaterial]:
-    """A study with another rule of acceptance."""
     return lambda demo: small(demo.model_copy(update={"acceptance": AcceptanceSpec.model_validate(rule)}))
 
 
 def from_sources(*sources: str) -> Callable[[Study], CampaignMaterial]:
-    """Ratings from several places in turn."""
-
     def found(demo: Study) -> CampaignMaterial:
         pairs = [pair(0), pair(1)]
         rated = ratings(pairs, [3, 4], [4, 4])
@@ -73,7 +70,6 @@ def from_sources(*sources: str) -> Callable[[Study], CampaignMaterial]:
 
 
 def several(demo: Study) -> CampaignMaterial:
-    """Several languages, sources and kinds of raters."""
     pairs = [pair(0), pair(1), pair(0, "translation", "de", "fr"), pair(0, "cross_translation", "de", "es")]
     rated = ratings(pairs, [3, 4, 5, 5], [4, 4, 4, 4], raters=3)
     rated["simulated"] = rated["rater_id"] == "rater-0"
@@ -84,7 +80,6 @@ def several(demo: Study) -> CampaignMaterial:
 
 
 def with_controls(demo: Study) -> CampaignMaterial:
-    """Answers to controls that are off by 0, 1 and 2 points; one point is allowed."""
     controls = [pair(number).model_copy(update={"control": "negative"}) for number in (7, 8, 9)]
     right = load_rubric(demo).expected(controls[0].pool, "negative")["quality"]
     assert isinstance(right, int)
@@ -93,7 +88,6 @@ def with_controls(demo: Study) -> CampaignMaterial:
 
 
 def looks(*days_and_ratings: tuple[int, int]) -> Callable[[Study], CampaignMaterial]:
-    """Verdicts were reached on these days of February, on so many ratings."""
     taken = [
         Look(at=datetime(2026, 2, day, tzinfo=UTC), n_ratings=n, rests_on={"ratings.parquet": str(n)}, decisions={})
         for day, n in days_and_ratings

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
-import shutil
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from html.parser import HTMLParser
@@ -19,20 +16,21 @@ from playwright.sync_api import Page
 
 from annotation.campaign.records import CampaignRecords
 from annotation.ratings.decisions import decide
-from annotation.report.exhibits import wording_exhibit
+from annotation.report.charts import (
+    rating_shares,
+    shares_in_words,
+)
 from annotation.report.material import read_material
 from annotation.report.page import examples, write_report
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED
-from plumbline.__main__ import run
-from plumbline.errors import DataError, StudyError
+from plumbline.exhibits.page import svg
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
-from plumbline.study import Study, load_study
-from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study import Study
+from tests.annotation.crowd.campaigns import copied
 from tests.annotation.ratings.test_review import rate
-from tests.annotation.verdicts.fixed import fixed_in_2025
 from tests.axe import grave_of_file
 from tests.conftest import make_variant
 from tests.shared import generate_once
@@ -85,26 +83,18 @@ def rated(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 @pytest.fixture(scope="module")
 def accepted(rated: Study, tmp_path_factory: pytest.TempPathFactory) -> Study:
-    """The same with its verdicts."""
     study = copied(rated, tmp_path_factory.mktemp("accepted"))
     accept(study)
     return study
 
 
-def copied(study: Study, folder: Path) -> Study:
-    shutil.copytree(study.folder, folder / "exports" / study.name)
-    return load_study(study.file, folder / "exports")
-
-
 @pytest.fixture
 def study(rated: Study, tmp_path: Path) -> Study:
-    """A copy of the ratings for one test."""
     return copied(rated, tmp_path)
 
 
 @pytest.fixture
 def judged(accepted: Study, tmp_path: Path) -> Study:
-    """A copy of ratings and verdicts for one test."""
     return copied(accepted, tmp_path)
 
 
@@ -154,16 +144,6 @@ def test_its_numbers_are_those_of_the_records(study: Study) -> None:
 
     everything = "".join(file.read_text("utf-8") for file in (study.folder / "report").iterdir())
     assert "Lovelace" not in everything and "comments are left out of this report" in page.words
-
-
-def test_of_more_verdicts_than_anybody_looks_at_there_are_figures_and_no_cards(
-    judged: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in ("verdicts.tables", "report.page"):
-        monkeypatch.setattr(f"annotation.{module}.CARDS", 2)
-    page = Reader(write_report(judged)[0])
-    assert page.tags.count("svg") == 2 * 2 and "the dashed line is the threshold" in page.words
-    assert "Each line is a scale" not in page.words
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -219,58 +199,6 @@ def test_without_any_rating_that_counts_there_is_still_a_report(study: Study) ->
     assert page.headings == [name for name in SECTIONS if name not in ("Examples", "Reliability")]
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -> None:
-    fixed_in_2025(study)
-    amended = study.model_copy(update={"acceptance": AcceptanceSpec(threshold=2.0)})
-    accept(amended, SCRIPT)
-    page = Reader(write_report(amended)[0])
-    told = page.words[: page.words.index("Verdicts (")]
-    assert "The rules were amended after the first rating, on" in told and f"UTC: {SCRIPT}" in told
-    row = table(study, "amendments").to_dict("records")[0]
-    assert row["changes"] == "acceptance.threshold 3.0, now 2.0"
-    assert table(study, "rules").set_index("rule").loc["acceptance.threshold", "value"] == "2.0"
-    assert "The rules were amended once after the first rating." in page.words
-
-    # A transformation whose words raters did not have at the beginning.
-    first, *later = CampaignRecords(amended).rules
-    content = copy.deepcopy(first.rules)
-    content["rubric"]["pools"].pop("paraphrasing")
-    Manifest.of(study).write_models("rules.json", [first.model_copy(update={"rules": content}), *later])
-    accept(amended)
-    assert "paraphrasing" in set(wording_exhibit(read_material(Evidence(amended))).frame["pool"])
-
-
-def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
-    with pytest.raises(DataError, match=r"no verdicts yet; run .*accept"):
-        write_report(study)
-    accept(study)
-    stricter = study.model_copy(update={"sample": study.sample.model_copy(update={"seed": 7})})
-    with pytest.raises(StudyError, match=r"changed after the first rating .*: sample.seed 1337, now 7; undo this"):
-        read_material(Evidence(stricter))
-    decide(study, "a", exclude=True, reason="fails controls")
-    with pytest.raises(DataError, match="decisions about raters and pairs changed after the verdicts were reached"):
-        write_report(study)
-    assert not (study.folder / "report").exists()
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_the_command_writes_the_page_and_notes_it(judged: Study, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["ratings-report", "--study", str(judged.file), "--exports", str(judged.folder.parent)]
-    assert run(words) == 0
-    assert str(judged.folder / "report" / "index.html") in capsys.readouterr().out
-    manifest = json.loads((judged.folder / "manifest.json").read_text(encoding="utf-8"))
-    assert "report" in manifest["stages"]["report"]["outputs"]
-
-
-def test_without_its_packages_the_command_names_one(judged: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("annotation.report", "annotation.report.charts"):
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "altair", None)  # as where the extra is not installed
-    with pytest.raises(StudyError, match=r"reports need altair: pip install -e '\.\[report\]'"):
-        run(["ratings-report", "--study", str(judged.file), "--exports", str(judged.folder.parent)])
-
-
 @pytest.mark.browser
 def test_it_keeps_nobody_out(judged: Study, page: Page) -> None:
     assert grave_of_file(page, write_report(judged)[0]) == []
@@ -298,3 +226,26 @@ def test_examples_are_the_best_the_worst_and_the_most_disputed(variant: Callable
     assert [ids.index(one) for one in found["pair_id"]] == [0, 1, 2, 7, 6, 3, 4, 5]
     assert found["sd"].iloc[-3:].tolist() == pytest.approx([2, 3**0.5, 1])
     assert found["texts"].str.startswith("original: ").all() and found["texts"].str.contains("\ntransformed: ").all()
+
+
+def shares(points: int = 5) -> pd.DataFrame:
+    """72 ratings of paraphrases, all of them on the two highest points; no ratings of expansions."""
+    given = {"paraphrasing": [0.0] * (points - 2) + [0.25, 0.75], "expansion": [0.0] * points}
+    rows = [
+        (name, value + 1, share, 72 if name == "paraphrasing" else 0)
+        for name, own in given.items()
+        for value, share in enumerate(own)
+    ]
+    return pd.DataFrame(rows, columns=["transformation", "value", "share", "total"])
+
+
+@pytest.mark.parametrize("points", [5, 6])
+def test_shares_are_drawn_one_after_the_other(points: int) -> None:
+    chart = rating_shares(shares(points), range(1, points + 1))
+    rows = next(iter(chart.to_dict()["datasets"].values()))
+    own = [row for row in rows if row["total"]][-2:]
+    assert [(row["start"], row["end"], row["words"]) for row in own] == [(0, 0.25, "25%"), (0.25, 1, "75%")]
+    drawing = svg(chart)
+    assert "Paraphrasing (n = 72)" in drawing and "75%" in drawing
+    told = shares_in_words(shares(points))
+    assert f"25% are {points - 1}, 75% are {points}" in told and "Expansion (n = 0): no ratings." in told

@@ -67,14 +67,6 @@ def test_every_page_has_as_many_outputs_and_a_batch_has_whole_pages(tmp_path: Pa
         question_xml(study, records.rubric, offer, "https://example.org")
 
 
-def test_what_cannot_be_shown_together_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="sample.together: no two transformations share a queue"):
-        systems(tmp_path, "zebu")
-    by_blocks = {"raters": {"blocks": [8, 16]}, "acceptance": {"rule": "lower_bound", "min_pairs": 8}}
-    with pytest.raises(StudyError, match="sample.together: raters.blocks deal out"):
-        systems(tmp_path, "zebu", "okapi", **by_blocks)
-
-
 def test_a_system_that_would_be_seen_alone_cannot_join_and_the_pages_stay(tmp_path: Path) -> None:
     study = systems(tmp_path, "zebu", "okapi", name="joined")
     records = CampaignRecords(study)

@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 
 from annotation.campaign.records import CampaignRecords
 from annotation.planning import plan
-from annotation.sampling.candidates import NEAR, Candidate, Lengths, Turns, flagged_supply, overlap, words_of
+from annotation.sampling.candidates import (
+    NEAR,
+    Candidate,
+    DuplicateIndex,
+    Lengths,
+    Turns,
+    flagged_supply,
+    overlap,
+    words_of,
+)
 from annotation.sampling.sample import draw_sample
 from generation.jobs import Plan
 from generation.output_statistics import flagged_lines
@@ -52,23 +61,7 @@ def test_each_transformation_gets_its_pairs_spread_over_tasks_and_lengths(genera
     assert set(thirds.values()) == {2} and len(thirds) == 2 * 3  # the two with texts enough of every length
 
 
-def test_another_seed_draws_others(variant: Callable[..., Study]) -> None:
-    one, two = variant(name="one"), variant(name="two", sample={"pairs": 24, "seed": 1338})
-    for study in (one, two):
-        generate_once(study)
-    keys = [{pair.key for pair in draw_sample(study)} for study in (one, two)]
-    assert keys[0] != keys[1]
-
-
-def test_there_are_fewer_pairs_where_there_are_fewer_outputs(variant: Callable[..., Study]) -> None:
-    study = variant(sample={"pairs": 1000}, transformations=["paraphrasing"])
-    generate_once(study)
-    # Each distinct text once; three outputs begin with "Paraphrased text:" and are failed; no two are near-duplicates.
-    assert len(draw_sample(study)) == 48 + 36 + 10 + 10 - 3
-
-
 def add_output(study: Study, text: str) -> None:
-    """Another text of the first data set, and its paraphrase."""
     texts = read_records(study.folder / "texts.parquet", Text, "generation")
     added = texts[0].model_copy(update={"item": f"late {text}", "text": text, "text_id": text_id(text, "en")})
     write_table(study.folder / "texts.parquet", [*texts, added], Text)
@@ -134,9 +127,6 @@ def test_outputs_with_an_error_type_are_kept_out_where_the_study_says_so(variant
     assert (kept.ok, kept.kept_out, kept.without) == (71, 30, ("wrong_language",))
     assert seen.flagged == kept.flagged == {"runaway": 6, "wrong_language": 30}
     assert kept.failed_share == seen.failed_share == pytest.approx(3 / 104)
-    warning, line = flagged_lines(flagged_supply([seen]))
-    assert warning.startswith("WARNING: paraphrasing, en: 29.7% of the outputs are flagged wrong_language")
-    assert line.endswith(": 5.9% of paraphrasing, en, runaway")
     (line,) = flagged_lines(flagged_supply([kept]))
     assert line.endswith(": 29.7% of paraphrasing, en, wrong_language (kept out); 5.9% of paraphrasing, en, runaway")
     flag(some, ("wrong_language",), 1000)
@@ -235,3 +225,33 @@ def test_a_sample_too_small_for_its_languages_is_refused_before_anything_is_writ
     found = plan(larger, [(12, 3), (14, 3)], [4.0], campaigns=20)
     assert found["verdict_pairs"].tolist() == [6, 7]
     assert found["right"].isna().tolist() == [True, False] and found["undecided"][0] == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        ("The cat sat.", "the CAT sat", 1.0),
+        ("“Where?”, she said", "she said: where", 1.0),
+        ("turn on the light", "turn off the light", 3 / 5),  # 3 shared of 5: on and off differ
+        ("a b c d e f g h i", "a b c d e f g h j", 8 / 10),  # one word in nine: just a near-duplicate
+        ("Straße", "STRASSE", 1.0),
+        ("猫が好きです", "犬が好きです", 4 / 6),  # pairs of characters: 5 each, 4 shared
+        ("?!", "...", 0.0),
+    ],
+)
+def test_overlap_is_of_words_and_not_of_their_dress(one: str, other: str, shared: float) -> None:
+    assert overlap(words_of(one), words_of(other)) == pytest.approx(shared)
+
+
+WORDS = st.frozensets(st.sampled_from([letter * length for letter in "abcdef" for length in (1, 2, 5)]), min_size=1)
+
+
+@given(st.lists(WORDS, max_size=12), WORDS)
+def test_a_near_duplicate_is_found_where_comparing_all_finds_one(
+    texts: list[frozenset[str]], asked: frozenset[str]
+) -> None:
+    seen = DuplicateIndex()
+    for text in texts:
+        seen.add(["here"], text)
+    assert seen.near(["here"], asked) == any(overlap(asked, text) >= NEAR for text in texts)
+    assert not seen.near(["elsewhere"], asked)

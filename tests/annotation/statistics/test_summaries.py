@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import UTC, datetime, timedelta
 
+import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 
+from annotation import alpha, kappa
 from annotation.campaign.counting import counting_ratings
 from annotation.questions.summary import Summary
 from annotation.records import Group
 from annotation.statistics.summaries import Design, compact, summarise, table_two
 from annotation.verdicts.tables import at_least
-from plumbline.statistics.agreement import band
+from plumbline.scales import Continuous
+from plumbline.statistics.agreement import Answers, mean_kappa, nominal_alpha
 from plumbline.statistics.group_sequential import p_above, repeated_interval
+from plumbline.study import ROOT
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.verdicts.table_two import HTEB, hteb_ratings
 
@@ -29,7 +35,6 @@ def long(
     transformation: str = "paraphrasing",
     language: str = "en",
 ) -> pd.DataFrame:
-    """A pairs x raters matrix as a long frame of ratings."""
     about = {"question": question, "transformation": transformation, "language": language}
     return pd.DataFrame(
         [
@@ -103,30 +108,6 @@ def test_table_two_pools_single_ratings_and_not_means() -> None:
     assert found["pool", "paraphrasing"].questions[0].mean == 5.0
 
 
-def test_table_two_has_a_row_for_each_language_where_there_are_several() -> None:
-    found = groups(pd.concat([long([(5, 5)]), long([(1, 1), (2, 2)], language="de")]))
-    assert [(name, found["language", name].questions[0].mean) for name in ("de", "en")] == [("de", 1.5), ("en", 5.0)]
-
-
-def test_table_two_rates_the_two_translations_as_one_pool() -> None:
-    both = long([(5, 5)], transformation="translation"), long([(3, 3)], transformation="cross_translation")
-    found = groups(pd.concat(both))
-    pool = found["pool", "translation"]
-    assert pool.transformations == ("translation", "cross_translation")
-    assert pool.questions[0].mean == 4.0
-
-
-def test_a_groups_numbers_are_those_of_its_ratings_alone() -> None:
-    """Groups are computed side by side, and equal ones once."""
-    ratings = compact(hteb_ratings())
-    design = Design(("quality", "fluency"))
-    found = table_two(ratings, design, 1)
-    assert [group.level for group in found].count("pool") == 7 and found[-1].level == "overall"
-    for group in found:
-        own = ratings[ratings["transformation"].isin(group.transformations)]
-        assert group.questions == tuple(summarise(own, name, design, 1) for name in design.questions)
-
-
 def test_hteb_table_two_is_rebuilt_from_its_pools() -> None:
     """Ratings with the means and SDs of the seven pools give those of the axes and of all, but for rounding.
 
@@ -177,9 +158,67 @@ def test_skewed_ratings_of_nobody_are_called_nothing_good() -> None:
     assert at_least(same) == "–"  # nothing varies: agreement cannot be told, for better or worse
 
 
+PEOPLE = ROOT.parent / "shared" / "data" / "people"
+present = pytest.mark.skipif(not PEOPLE.exists(), reason="the real ratings are not beside the checkout")
+
+
+def qags(*files: str) -> pd.DataFrame:
+    """Three answers to each sentence; workers' ids are per file, and one may answer a sentence twice."""
+    rows, item = [], 0
+    for file in files:
+        for line in (PEOPLE / "qags" / f"mturk_{file}.jsonl").read_text(encoding="utf-8").splitlines():
+            for sentence in json.loads(line)["summary_sentences"]:
+                item += 1
+                rows += [(item, slot, answer["response"] == "yes") for slot, answer in enumerate(sentence["responses"])]
+    return pd.DataFrame(rows, columns=["pair_id", "rater_id", "value"]).astype(int)
+
+
+@pytest.mark.data
+@present
 @pytest.mark.parametrize(
-    ("value", "word"), [(0.81, "excellent"), (0.8, "substantial"), (0.41, "moderate"), (0.4, "fair"), (-0.3, "poor")]
+    ("files", "value", "within"),
+    [(("cnndm", "xsum"), 0.4878830126174004, 1e-12), (("cnndm",), 0.5135, 5e-5), (("xsum",), 0.3421, 5e-5)],
 )
-def test_bands_begin_above_their_limit(value: float, word: str) -> None:
-    assert band(value) == word
-    assert band(math.nan) == "–"
+def test_alpha_of_answers_on_summaries(files: tuple[str, ...], value: float, within: float) -> None:
+    ratings = qags(*files)
+    estimate = nominal_alpha(Answers.of(ratings, (0, 1)), np.random.default_rng(1))
+    assert estimate.value == pytest.approx(value, abs=within)
+    assert estimate.low < value < estimate.high
+
+
+@pytest.mark.data
+@present
+def test_alphas_of_recipes() -> None:
+    printed = {"grammar": 0.4151, "fluency": 0.4324, "verbosity": 0.3991, "structure": 0.3986, "success": 0.3627,
+               "overall": 0.4351}  # fmt: skip
+    recipes = json.loads((PEOPLE / "recipe" / "meta_evaluation_recipes.json").read_text(encoding="utf-8"))["instances"]
+    for question, value in printed.items():
+        scores = [recipe["annotations"][question]["individual_human_scores"] for recipe in recipes]
+        rows = [(item, rater, score) for item, row in enumerate(scores) for rater, score in enumerate(row)]
+        ratings = pd.DataFrame(rows, columns=["pair_id", "rater_id", "value"]).dropna()
+        estimate = alpha(ratings, scale=range(1, 7))
+        assert estimate.value == pytest.approx(value, abs=5e-5)
+
+
+@pytest.mark.parametrize("step", [1.0, 0.01])
+def test_alpha_and_kappa_of_a_continuous_scale_are_those_of_other_implementations(step: float) -> None:
+    rng = np.random.default_rng(3)
+    felt = 50 + rng.normal(0, 20, 40)[:, None] + rng.normal(0, 12, (40, 4))
+    table: NDArray[np.float64] = np.clip(np.round(felt / step) * step, 0, 100)
+    table[rng.random(table.shape) < 0.1] = np.nan
+    rows = [(item, rater, v) for item, row in enumerate(table) for rater, v in enumerate(row) if not np.isnan(v)]
+    ratings, scale = pd.DataFrame(rows, columns=["pair_id", "rater_id", "value"]), Continuous((0, 100))
+    estimate = alpha(ratings, scale)
+    theirs = krippendorff.alpha(reliability_data=table.T, level_of_measurement="interval")
+    assert estimate.value == pytest.approx(theirs, abs=1e-9)
+    assert estimate.low < estimate.value < estimate.high
+    kappas, weights = [], []
+    for one in range(4):
+        for two in range(one + 1, 4):
+            both = table[~np.isnan(table[:, [one, two]]).any(axis=1)][:, [one, two]]
+            by_chance = np.subtract.outer(both[:, 0], both[:, 1]) ** 2
+            kappas.append(1 - ((both[:, 0] - both[:, 1]) ** 2).mean() / by_chance.mean())
+            weights.append(len(both))
+    assert kappa(ratings, scale).value == pytest.approx(np.average(kappas, weights=weights), abs=1e-9)
+    if step == 1:  # places of all whole points are at the distances of their values
+        assert mean_kappa(Answers.of(ratings, range(101))).value == pytest.approx(kappa(ratings, scale).value, abs=1e-9)

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from annotation.campaign.records import CampaignRecords
-from annotation.questions.summary import Chance
 from annotation.ratings.decisions import decide
 from annotation.records import Verdict
 from annotation.report.material import read_material
@@ -88,17 +86,6 @@ def test_raters_who_failed_every_control_are_said_by_accept_status_and_report(br
     assert "Accepted: " in short and "Doubtful: 3 of 3 raters" in short and "Next: <code>plumbline review" in short
 
 
-def test_exclusions_that_turn_verdicts_are_said(brief: Study, variant: Callable[..., Study]) -> None:
-    study = three(variant(transformations=[*brief.transformations], sample={"pairs": 26}))
-    rate(study)
-    decide(study, "a", exclude=True, reason="failed controls")
-    verdicts = accept(study).verdicts
-    turned = [one for one in verdicts if one.decision != one.review.with_excluded]
-    assert turned
-    line = next(line for line in doubts(study, verdicts) if line.startswith("excluding raters changed"))
-    assert f"{turned[0].transformation.capitalize()} (en) is accepted instead of rejected".replace("_", " ") in line
-
-
 def test_comparisons_of_systems_that_an_exclusion_changed_are_said_with_both_numbers(tmp_path: Path) -> None:
     rows = [
         [f"Question {n}?", system, f"{system} {n}", rater, 4 + lead * (system == "Alba")]
@@ -124,19 +111,6 @@ def test_comparisons_of_systems_that_an_exclusion_changed_are_said_with_both_num
     note = "Without the ratings of 1 excluded rater"
     write_report(place.study)
     assert note in (place.study.folder / "report" / "differences.tex").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(("over", "others"), [("pairs", "pairs"), ("pairs_and_raters", "pairs or raters")])
-def test_a_close_verdict_could_change_with_others_of_what_is_a_sample(
-    over: str, others: str, variant: Callable[..., Study]
-) -> None:
-    study = variant(acceptance={"interval": over}, transformations=["paraphrasing"])
-    generate_once(study)
-    rate(study)
-    verdict = accept(study).verdicts[0]
-    close = verdict.result.model_copy(update={"probabilities": (Chance(probability=0.91),)})
-    found = doubts(study, [verdict.model_copy(update={"result": close, "decision": "accepted"})])
-    assert [line for line in found if line.startswith(f"other {others} could easily")]
 
 
 def test_alpha_is_doubtful_only_beside_a_fair_ac2(brief: Study) -> None:
@@ -168,10 +142,12 @@ def test_pairs_that_come_after_a_look_are_doubtful_under_a_rule_for_one(variant:
     assert "4 pairs on " in " ".join(methods(read_material(Evidence(larger))))
 
 
-def test_what_rests_on_verdicts_was_not_looked_at_before_there_are(brief: Study) -> None:
-    rate(brief)
-    before = read_status(Evidence(brief), NOW)
-    assert not before.judged and "verdicts" in doubts_text((), brief.judging, judged=before.judged)
-    accept(brief)
-    after = read_status(Evidence(brief), NOW)
-    assert after.judged and "agreement" in doubts_text((), brief.judging, judged=after.judged)
+def test_exclusions_that_turn_verdicts_are_said(brief: Study, variant: Callable[..., Study]) -> None:
+    study = three(variant(transformations=[*brief.transformations], sample={"pairs": 26}))
+    rate(study)
+    decide(study, "a", exclude=True, reason="failed controls")
+    verdicts = accept(study).verdicts
+    turned = [one for one in verdicts if one.decision != one.review.with_excluded]
+    assert turned
+    line = next(line for line in doubts(study, verdicts) if line.startswith("excluding raters changed"))
+    assert f"{turned[0].transformation.capitalize()} (en) is accepted instead of rejected".replace("_", " ") in line

@@ -109,7 +109,6 @@ def test_excluding_the_raters_ends_it_too(brief: Study) -> None:
 
 
 def _all(study: Study, rater: str, value: int) -> None:
-    """The rater gives one point to everything, the controls among it."""
     ratings = CampaignRecords(study).all_ratings
     ratings.loc[ratings["rater_id"] == rater, "value"] = value
     write_ratings(CampaignRecords(study), ratings)
@@ -156,14 +155,12 @@ def test_ratings_that_hardly_vary_can_show_no_agreement() -> None:
     assert vary(answers([(5, 5, 5)] * 10 + [(3, 3, 3)] * 10))
 
 
-@pytest.mark.parametrize(("pairs", "queues"), [(20, 0), (100, 1), (100, 4)])
+@pytest.mark.parametrize(("pairs", "queues"), [(20, 0), (100, 1)])
 @pytest.mark.parametrize("who", HONEST)
 def test_who_reads_is_hardly_ever_held_up(who: str, pairs: int, queues: int) -> None:
     """But for pairs that differ less than raters err: without controls nothing tells reading from chance there."""
     most = 0.45 if who == "read, pairs differ less than raters err" and pairs == 20 else 0.06
-    if (
-        "about as good, noise" in who
-    ):  # all pairs are alike: passed controls settle it, a mean clear of the threshold too
+    if "about as good, noise" in who:  # pairs are alike: passed controls settle it, a mean clear of the threshold too
         most = 0.16 if queues else 0.75
     assert share_waiting(*HONEST[who], pairs, queues, scaled(50, 500)) <= most
 

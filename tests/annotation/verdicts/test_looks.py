@@ -11,23 +11,17 @@ import pandas as pd
 import pytest
 
 from annotation.campaign.counting import PairCoverage, coverage_of
-from annotation.campaign.records import CampaignRecords
 from annotation.questions.label import SingleLabelQuestion
 from annotation.records import Verdict
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.looks import BlockProgress
-from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import unbiased_frame, verdict_text
 from annotation.verdicts.verdicts import verdicts
-from plumbline.errors import StudyError
 from plumbline.statistics.group_sequential import Blocks, Criterion, Looks, looks, spent
-from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.judgements import QUESTIONS, SCALE, START, pair, pair_rows, ratings
-from tests.annotation.ratings.test_review import rate
-from tests.annotation.sampling.test_queues import RULE
 
 ENDS, SEED = (20, 40, 60), 1337
 PAIRS = [pair(number) for number in range(60)]
@@ -84,14 +78,6 @@ def test_what_is_undecided_opens_its_next_block_alone() -> None:
     assert [look.pairs for look in last.looks if look.question == "quality"] == [20, 40, 60]
 
 
-def test_withdrawn_pairs_are_passed_over() -> None:
-    found = frame(60, [1, 5, 3, 3])
-    gone = found[~found["pair_id"].isin(ORDER[:2])]
-    group = progress(gone, dealt=PairCoverage(coverage_of(gone).raters, ORDER[:2]))
-    assert [look.pairs for look in group.looks if look.question == "quality"] == [18, 38, 58]
-    assert group.complete == 3
-
-
 def test_a_pair_that_raters_discarded_counts_as_dealt_with() -> None:
     found = frame(20, [4, 5, 4, 3])
     discarded = found["pair_id"].eq(ORDER[3]) & found["rater_id"].eq("rater-1")
@@ -99,12 +85,6 @@ def test_a_pair_that_raters_discarded_counts_as_dealt_with() -> None:
     counting = found[found["status"] == "submitted"]
     group = progress(counting, dealt=coverage_of(found))
     assert group.complete == 1 and len(group.counting) == 19
-
-
-def test_too_few_pairs_for_the_rule_decide_nothing_whatever_they_say() -> None:
-    group = progress(frame(20, [5, 4]), design(min_pairs=30))
-    assert group.decision == "undecided" and group.opened == 2
-    assert progress(frame(40, [5, 4]), design(min_pairs=30)).decision == "accepted"
 
 
 def test_a_limit_that_is_not_to_be_passed_is_looked_at_likewise() -> None:
@@ -119,11 +99,6 @@ def test_a_limit_that_is_not_to_be_passed_is_looked_at_likewise() -> None:
     beyond = 6 - verdict(high).questions[0].unbiased.value  # type: ignore[union-attr]
     assert mirror.questions[0].unbiased.value == pytest.approx(beyond, abs=1e-6)
     assert mirror.questions[1].unbiased is None  # no rule is about it
-
-
-def test_no_number_is_biased_or_hidden_before_the_first_look() -> None:
-    group = progress(frame(20, [5]).iloc[:0])
-    assert math.isnan(group.level) and group.unbiased == {}
 
 
 def test_the_share_of_a_label_has_an_unbiased_estimate_too() -> None:
@@ -148,7 +123,6 @@ PLACE = ("paraphrasing", "en")
 
 
 def after(group: BlockProgress) -> Design:
-    """The design with the looks that were taken."""
     return replace(design(), past_looks=tuple(group.taken(PLACE, START, "u")))
 
 
@@ -169,17 +143,7 @@ def test_a_look_that_was_taken_is_not_taken_again_on_other_ratings() -> None:
     assert progress(frame(20, [5, 4]), replace(design(), past_looks=elsewhere)).decision == "accepted"
 
 
-def test_a_look_that_decided_still_must_on_what_counts_now() -> None:
-    decided = progress(frame(20, [5, 4]))
-    same = progress(frame(20, [5, 4]), after(decided))
-    assert (same.decision, same.level) == ("accepted", decided.level)
-    changed = progress(frame(20, [1, 5, 3, 3]), after(decided))
-    assert changed.decision == "undecided"
-    assert progress(frame(20, [5, 4]), after(changed)).decision == "undecided"  # as it was taken last
-
-
 def _as_function(found: pd.DataFrame, taken: pd.DataFrame | None = None, gone: Collection[str] = ()) -> Looks:
-    """The same ratings by `annotation.looks`."""
     places = {pair_id: place for place, pair_id in enumerate(ORDER, 1)}
     blocks = Blocks(ENDS, 3.0, (1, 5))
     without = [places[pair_id] for pair_id in gone]
@@ -225,16 +189,3 @@ def test_looks_are_those_of_the_function_also_where_ratings_change_after_one() -
         _are_the_same(group, _as_function(changed, alone.frame(), gone))
         decisions.add(group.decision)
     assert decisions == {"accepted", "rejected", "undecided"}
-
-
-def test_blocks_may_not_change_once_ratings_came(brief: Study) -> None:
-    fix_rules(CampaignRecords(brief))
-    rate(brief)
-    by_blocks = brief.model_copy(
-        update={
-            "acceptance": AcceptanceSpec.model_validate(RULE),
-            "raters": brief.raters.model_copy(update={"blocks": (8, 16, 24)}),
-        }
-    )
-    with pytest.raises(StudyError, match="raters.blocks none, now 8, 16, 24.* another name: the blocks"):
-        fix_rules(CampaignRecords(by_blocks))

@@ -181,21 +181,6 @@ def test_a_look_that_was_taken_is_not_taken_again() -> None:
     assert p(2, replace(first, above=1e-9)) >= p(2)  # what decided must still decide
 
 
-def test_a_question_that_nobody_answered_at_first_has_no_earlier_looks(tmp_path: Path) -> None:
-    """An optional question's look 2 stays look 2, though no record of look 1 has it."""
-    study = systems_study(tmp_path, ("ours", "theirs"))
-    rate(study, tmp_path, {"ours": 4.2, "theirs": 4.0})
-    before = Evidence(study)
-    (first,) = [look for look in before.block_looks if look.group[0] == "both"]
-    quality, fluency = first.values
-    second = tuple(one.model_copy(update={"look": 2}) for one in (quality, fluency))
-    taken = [first.model_copy(update={"values": (quality,)}), first.model_copy(update={"look": 2, "values": second})]
-    members = {name: before.blocks[name, "en"] for name in ("ours", "theirs")}
-    originals = {pair.pair_id: pair.original for pair in before.pairs}
-    past = _shared_blocks("both", ["en"], members, taken, originals).past["ours", "theirs"]
-    assert [len(past[name]) for name in (quality.question, fluency.question)] == [2, 0]
-
-
 ENDS_OF_SIMULATION = (10, 20, 30, 40)
 
 
@@ -233,3 +218,18 @@ def test_stopping_tells_equal_systems_apart_in_at_most_5_percent_and_intervals_c
     used, told = np.mean([looks[0].pairs for _, looks in unequal]), np.mean([p[0] < 0.05 for p, _ in unequal])
     assert told > 0.9 and used < 0.7 * ENDS_OF_SIMULATION[-1]
     assert not any(p[0] < 0.05 and looks[0].mean < 0 for p, looks in unequal)
+
+
+def test_a_question_that_nobody_answered_at_first_has_no_earlier_looks(tmp_path: Path) -> None:
+    """An optional question's look 2 stays look 2, though no record of look 1 has it."""
+    study = systems_study(tmp_path, ("ours", "theirs"))
+    rate(study, tmp_path, {"ours": 4.2, "theirs": 4.0})
+    before = Evidence(study)
+    (first,) = [look for look in before.block_looks if look.group[0] == "both"]
+    quality, fluency = first.values
+    second = tuple(one.model_copy(update={"look": 2}) for one in (quality, fluency))
+    taken = [first.model_copy(update={"values": (quality,)}), first.model_copy(update={"look": 2, "values": second})]
+    members = {name: before.blocks[name, "en"] for name in ("ours", "theirs")}
+    originals = {pair.pair_id: pair.original for pair in before.pairs}
+    past = _shared_blocks("both", ["en"], members, taken, originals).past["ours", "theirs"]
+    assert [len(past[name]) for name in (quality.question, fluency.question)] == [2, 0]
