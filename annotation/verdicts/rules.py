@@ -82,11 +82,11 @@ class RuleValue:
 def told_from(value: float, limit: float) -> str:
     """Return a number with two digits, or with more where it needs them to be told from a limit.
 
-    >>> told_from(2.998, 3), told_from(0.054, 0.05), told_from(3, 3)
-    ('2.998', '0.054', '3.00')
+    >>> told_from(2.998, 3), told_from(0.054, 0.05), told_from(3, 3), told_from(-0.001, 0.2)
+    ('2.998', '0.054', '3.00', '0.00')
     """
     digits = next((digits for digits in range(2, 6) if round(value, digits) != round(limit, digits)), 2)
-    return f"{value:.{digits}f}"
+    return f"{value:z.{digits}f}"
 
 
 def in_words(rule: RuleSpec) -> str:
@@ -94,6 +94,12 @@ def in_words(rule: RuleSpec) -> str:
     target = f"of {rule.label} in {rule.question}" if rule.label else rule.question
     pools = f" ({', '.join(rule.pools)})" if rule.pools else ""
     return f"{rule.statistic} {target} at {'least' if rule.at_least is not None else 'most'} {rule.limit:g}{pools}"
+
+
+def briefly(rule: RuleSpec) -> str:
+    """Return a rule for the head of a narrow column: `quality ≥ 3`, `odd in sound ≤ 0.1`."""
+    target = f"{rule.label} in {rule.question}" if rule.label else rule.question
+    return f"{target} {'≤' if rule.at_least is None else '≥'}\u00a0{rule.limit:g}"
 
 
 def rules_for(pool: str, rule: AcceptanceSpec) -> tuple[RuleSpec, ...]:

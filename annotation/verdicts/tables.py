@@ -15,7 +15,7 @@ from annotation.questions.rating import COEFFICIENTS
 from annotation.questions.summary import Chance, Summary
 from annotation.records import P_IS, Group, Verdict
 from annotation.verdicts.looks import WHY_UNBIASED, decided_after
-from annotation.verdicts.rules import in_own_words, in_words, late_lines, unchecked
+from annotation.verdicts.rules import briefly, in_own_words, in_words, late_lines, unchecked
 from plumbline.cli import columns
 from plumbline.exhibits.page import Card, CardMean
 from plumbline.exhibits.table import Exhibit, interval, number
@@ -243,7 +243,8 @@ def verdicts_exhibit(verdicts: Sequence[Verdict], called: ItemNames = PAIRS, *, 
         row[f"{called.item}s".capitalize()] = f"{verdict.n_pairs:,}"
         row["P"] = chance(verdict.probability)
         if len(verdict.result.rules) > 1:
-            row |= {f"P: {rule}": chance(by_rule.probability) for rule, by_rule in rule_chances(verdict)}
+            for rule, by_rule in zip(verdict.result.rules, verdict.result.probabilities, strict=False):
+                row[f"P: {briefly(rule)}"] = chance(by_rule.probability)
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
         reasons = [*in_own_words(verdict.reasons, called), *pooled(verdict)]
         if verdict.waves != (1,):

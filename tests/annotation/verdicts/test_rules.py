@@ -17,8 +17,8 @@ from annotation.questions.summary import Chance
 from annotation.records import Verdict
 from annotation.statistics.summaries import Design, summarise
 from annotation.verdicts.counted import answers
-from annotation.verdicts.rules import decide, rules_for
-from annotation.verdicts.tables import verdict_table
+from annotation.verdicts.rules import decide, rules_for, told_from
+from annotation.verdicts.tables import chance, verdict_table, verdicts_exhibit
 from annotation.verdicts.verdicts import accepted_pairs, chances, pair_means, verdicts
 from plumbline.statistics.group_sequential import p_above
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
@@ -124,6 +124,10 @@ def test_a_share_at_the_end_of_its_interval_has_a_p_of_975() -> None:
         assert found.probability == pytest.approx(p, abs=1e-6)
 
 
+def test_a_number_rounded_to_zero_has_no_sign() -> None:
+    assert [told_from(value, 0.2) for value in (-0.001, -0.006)] == ["0.00", "-0.01"]
+
+
 def test_a_verdict_is_as_sure_as_its_least_sure_rule() -> None:
     both = {"question": "quality", "at_least": 3}, SHARE | {"at_most": 0.6}
     pairs = [pair(0).model_copy(update={"pair_id": name}) for name in MORE["pair_id"].unique()]
@@ -131,6 +135,8 @@ def test_a_verdict_is_as_sure_as_its_least_sure_rule() -> None:
     each = [one.probability for one in found.result.probabilities]
     assert len(each) == 2 and each[0] != each[1] and found.probability == min(each)
     assert verdict_table([found]).iloc[0]["P: share of odd in sound at most 0.6"] == each[1]
+    printed = verdicts_exhibit([found]).printed.iloc[0]
+    assert [printed["P: quality ≥\u00a03"], printed["P: odd in sound ≤\u00a00.6"]] == [*map(chance, each)]
     assert Verdict.model_validate_json(found.model_dump_json()).result.probabilities == found.result.probabilities
     (short,) = verdicts(pair_rows(pairs), MORE, Design(("quality",), rule=AcceptanceSpec(min_pairs=2)), None)
     assert short.result.probabilities == ()
