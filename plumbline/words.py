@@ -90,6 +90,15 @@ def printable_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
+def sentence(text: str) -> str:
+    """Return a text without its capital and full stop as a sentence.
+
+    >>> sentence("raters agree")
+    'Raters agree.'
+    """
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def count(number: float, noun: str, plural: str | None = None) -> str:
     """Return a number with its noun, which is in the plural unless the number is 1.
 

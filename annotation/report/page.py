@@ -47,6 +47,7 @@ from plumbline.exhibits.table import Exhibit, csv_bytes, write_files
 from plumbline.exhibits.templates import blocks
 from plumbline.fields import fields_of
 from plumbline.study import Study
+from plumbline.words import sentence
 
 EACH = 3  # pairs of each kind
 _LONGEST = 300  # characters of a text on the page; the CSV file has all
@@ -228,7 +229,7 @@ def sections(
     parts: dict[str, Sequence[Part]] = {
         **{name: [paragraph] for name, paragraph in words.items()},
         "description": [material.study.description],
-        "doubts": [tuple(f"{line}." for line in material.doubts)],
+        "doubts": [tuple(map(sentence, material.doubts))],
         "unchecked": [unchecked(material.verdicts)],
         "amended": amendment_lines(material.rules, material.first),
         "unknown": [

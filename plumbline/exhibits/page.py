@@ -22,7 +22,7 @@ from plumbline.exhibits.templates import environment, html, source
 from plumbline.importing import altair as alt
 from plumbline.importing import vl_convert
 from plumbline.store import atomic
-from plumbline.words import count
+from plumbline.words import count, sentence
 
 _FILES = (
     "Each table is also a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure a file in figures/ (SVG,"
@@ -165,7 +165,7 @@ def write_outlined(
     for name, figure in figures.items():
         files |= {f"figures/{name}.svg": figure.svg.encode(), f"figures/{name}.png": figure.png()}
     write_files(folder, files)
-    doubtful = tuple(f"{line}." for line in words.doubts) or "Nothing stands out."
+    doubtful = tuple(map(sentence, words.doubts)) or "Nothing stands out."
     first, *others = figures or [""]
     shown = {name: exhibit for name, exhibit in exhibits.items() if not exhibit.is_undefined}
     sections = [
