@@ -103,7 +103,7 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
 
     row = alt.Y("name:N", sort=list(rows["name"]), title=None)
     inks = {display(axis): ink for axis, ink in colours(Axes.of(means).shown).items() if axis in {*means["axis"]}}
-    colour = Kinds("axis_name", inks, {}, hidden=len(inks) == 1).colour
+    colour = Kinds("axis_name", inks, {}).colour
     shapes = alt.Scale(domain=list(DECISIONS), range=list(DECISIONS.values()))
     lines = alt.Chart(rows.dropna(subset=["low", "high"])).mark_rule(strokeWidth=2)
     points = alt.Chart(rows.dropna(subset=["mean"])).mark_point(size=110, filled=True, opacity=1)
@@ -165,7 +165,7 @@ def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
         axis=ordered["axis"].map(display),
     )
     inks = {display(axis): ink for axis, ink in colours(Axes.of(progress).shown).items() if axis in {*progress["axis"]}}
-    kinds = Kinds("axis", inks, {}, hidden=len(inks) == 1)
+    kinds = Kinds("axis", inks, {})
     hover = tips("row:N", "counting:Q", "wanted:Q", "open:Q", "complete:Q", "pairs:Q")
     base = alt.Chart(ordered).encode(y=rows("row", ordered["row"], limit=220), tooltip=hover)
     answers = alt.X("wanted:Q", title="Answers (pale: wanted)").axis(tickMinStep=1)

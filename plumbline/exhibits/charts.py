@@ -58,8 +58,9 @@ def _with_own(htebs: Mapping[str, str], of_study: tuple[str, ...], axes: Iterabl
 class Kinds:
     """The look of the names in a column: a colour and a shape for each, so that nothing depends on colour alone.
 
-    The legend stands above the chart in as few rows as it can; `legend` holds more of Vega-Lite's settings for it, and
-    `hidden` leaves it out. `in_rows` puts the marks of different kinds in a row below one another.
+    The legend stands above the chart in as few rows as it can, unless there is one kind alone; `legend` holds more of
+    Vega-Lite's settings for it, and `hidden` leaves it out. `in_rows` puts the marks of different kinds in a row below
+    one another.
     """
 
     column: str
@@ -96,7 +97,7 @@ class Kinds:
         return legend_above(self.colours) | dict(self.legend or {})
 
     def _with_legend(self, channel: Any) -> Any:
-        return channel.legend(None) if self.hidden else channel.legend(**self.settings)
+        return channel.legend(None) if self.hidden or len(self.colours) == 1 else channel.legend(**self.settings)
 
 
 def legend_above(names: Iterable[str]) -> dict[str, Any]:
