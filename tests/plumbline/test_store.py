@@ -183,18 +183,6 @@ def test_a_key_that_comes_again_in_a_later_piece_is_refused_and_nothing_is_left(
     assert list(tmp_path.iterdir()) == []
 
 
-class Listed(Record):
-    KEY: ClassVar[tuple[str, ...]] = ("key",)
-    key: str
-    flags: tuple[str, ...]
-
-
-def test_lists_of_texts_come_back_as_they_were(tmp_path: Path) -> None:
-    rows = [Listed(key="a", flags=()), Listed(key="b", flags=("x", "y"))]
-    write_table(tmp_path / "t.parquet", rows, Listed)
-    assert read_records(tmp_path / "t.parquet", Listed, "make it") == rows
-
-
 def test_words_are_read_as_categories_in_their_order(tmp_path: Path) -> None:
     paths = [tmp_path / "first.parquet", tmp_path / "second.parquet"]
     row = {"transformation": "paraphrasing", "language": "en", "question": "quality", "value": 3, "status": "submitted"}

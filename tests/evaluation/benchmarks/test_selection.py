@@ -89,17 +89,21 @@ def test_a_trace_worked_by_hand() -> None:
     assert backward(scores, both) == []
 
 
+def refits(scores: np.ndarray) -> np.ndarray:
+    """Each task's scores of each model, predicted by the other models' on the other tasks."""
+    return np.column_stack(
+        [
+            cross_val_predict(LinearRegression(), np.delete(scores, task, 1), scores[:, task], cv=LeaveOneOut())
+            for task in range(scores.shape[1])
+        ]
+    )
+
+
 @pytest.mark.parametrize(("models", "tasks"), [(40, 9), (12, 10), (12, 11), (12, 12), (12, 13), (10, 30)])
 def test_the_closed_form_is_that_of_refits(models: int, tasks: int) -> None:
     rng = np.random.default_rng(models + tasks)
     scores = rng.normal(size=(models, 1)) + rng.normal(size=(models, tasks))
-    refits = np.column_stack(
-        [
-            cross_val_predict(LinearRegression(), np.delete(scores, task, 1), scores[:, task], cv=LeaveOneOut())
-            for task in range(tasks)
-        ]
-    )
-    assert left_out_predictions(scores) == pytest.approx(refits, abs=1e-7)
+    assert left_out_predictions(scores) == pytest.approx(refits(scores), abs=1e-7)
 
 
 @pytest.mark.parametrize("which", ["twin models", "twin tasks", "one model decides"])
@@ -111,13 +115,7 @@ def test_what_determines_no_weight_is_as_refits_have_it(which: str) -> None:
         scores[:, 3] = scores[:, 4]
     else:
         scores[:, 2] = [0] * 11 + [1]
-    refits = np.column_stack(
-        [
-            cross_val_predict(LinearRegression(), np.delete(scores, task, 1), scores[:, task], cv=LeaveOneOut())
-            for task in range(scores.shape[1])
-        ]
-    )
-    assert left_out_predictions(scores) == pytest.approx(refits, abs=1e-8)
+    assert left_out_predictions(scores) == pytest.approx(refits(scores), abs=1e-8)
 
 
 def test_agreement_is_scipys_of_mean_ranks_and_random_selections_are_counted() -> None:

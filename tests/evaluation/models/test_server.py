@@ -342,8 +342,6 @@ NUMBERS = [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0
         (200, {"choices": []}, "not an embedding response"),
         (200, {"error": {"message": "quota exceeded", "code": 400}}, "status 400: quota exceeded"),
         (200, {"error": {"message": "quota exceeded", "code": 0}}, "not an embedding response.*: quota exceeded"),
-        (200, {"error": {"message": "quota exceeded", "code": True}}, "not an embedding response.*: quota exceeded"),
-        (200, {"error": {"message": "quota exceeded", "code": 200}}, "not an embedding response.*: quota exceeded"),
         (200, {"error": {"message": "quota exceeded"}}, "not an embedding response.*: quota exceeded"),
         (200, {"data": [{"index": 0, "embedding": "%%"}, NUMBERS[1]]}, "not an embedding response"),
         (400, {"error": {"message": "too long"}}, "status 400: too long; a text may be too long"),

@@ -394,21 +394,6 @@ def test_another_generator_is_set_beside_the_studys(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_report_leaves_what_is_not_its_own(reported: Study, tmp_path: Path) -> None:
-    """Files of the report before it go: here what was measured beside the scores, and all figures, are not made."""
-    study = copied(reported, tmp_path)
-    tables = study.folder / FOLDER / "tables"
-    (tables / "mine.csv").write_text("mine", encoding="utf-8")
-    (tables.parent / "paper.tex").write_text("mine", encoding="utf-8")
-    (study.folder / "accepted_scores.parquet").unlink()
-    write_report(study)
-    assert (tables / "mine.csv").read_text(encoding="utf-8") == "mine" and (tables.parent / "paper.tex").exists()
-    stems = {path.stem for path in tables.iterdir()}
-    assert stems == TABLES - {"accepted_pairs"} | {"mine"}
-    assert not list((tables.parent / "figures").iterdir())
-
-
-@pytest.mark.usefixtures("undrawn")
 def test_one_transformation_alone_has_ptebs_tables(study: Study) -> None:
     scores = write_scores(study)
     some = scores[scores["transformation"].isin(["original", "paraphrasing"])]

@@ -37,7 +37,7 @@ from plumbline.statistics.group_sequential import (
     stage_wise,
     unbiased_of,
 )
-from tests.scale import scaled
+from tests.scale import FULL, scaled
 
 LOOKS = (20, 40, 60, 80, 100)
 FIFTHS = [0.2, 0.4, 0.6, 0.8, 1.0]
@@ -57,7 +57,7 @@ def test_bounds_are_the_published(spending: Spending, published: list[float]) ->
 
 
 @pytest.mark.parametrize("spending", SPENDINGS)
-@pytest.mark.parametrize("fractions", [[1.0], [0.1, 0.15, 0.9], FIFTHS], ids=str)
+@pytest.mark.parametrize("fractions", [[0.1, 0.15, 0.9], FIFTHS], ids=str)
 def test_all_looks_together_err_as_often_as_is_spent(spending: Spending, fractions: list[float]) -> None:
     rng, steps = np.random.default_rng(1), np.sqrt(np.diff(fractions, prepend=0.0))
     scores = np.cumsum(rng.normal(size=(200_000, len(fractions))) * steps, axis=1) / np.sqrt(fractions)
@@ -338,8 +338,8 @@ def test_two_pairs_cannot_have_one_place() -> None:
 LABELS = Criterion(0.1, (0, 1), "at_most")
 
 
-@pytest.mark.parametrize("share", [0.05, 0.1, 0.3, 0.5, 0.9])
-@pytest.mark.parametrize("alike", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.3, 0.5, 0.9] if FULL else [0.05, 0.3, 0.9])
+@pytest.mark.parametrize("alike", [0.0, 0.5, 1.0] if FULL else [0.0, 1.0])
 def test_shares_at_their_limit_are_hardly_ever_decided(share: float, alike: float) -> None:
     rng = np.random.default_rng(8)
     shares = np.full((2000, 100), share)

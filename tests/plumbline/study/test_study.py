@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from plumbline.cli import StudyOptions
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest, stage, study_hash
-from plumbline.study import ROOT, Study, load_study
+from plumbline.study import Study, load_study
 from plumbline.study.base import PATTERNS, complaints
 from plumbline.study.transformations import Transformation
 from plumbline.study_files import checked
@@ -86,13 +86,6 @@ acceptance:
     assert all(line.startswith(f"{tmp_path / 'study.yaml'}: ") for line in lines)
     places = [line.rpartition("(line ")[2].removesuffix(")") for line in lines]
     assert places == ["2", "10", "9", "12", "13", "8"]  # key, number, generator, too few pairs, question, column
-
-
-def test_what_a_faulty_setting_would_change_is_not_said(tmp_path: Path) -> None:
-    data = study_data() | {"sample": {"pairs": "six"}, "acceptance": {"min_pairs": 200}, "generator": "none"}
-    with pytest.raises(StudyError) as error:
-        checked(StudyOptions(str(write_study(tmp_path, **data))))
-    assert len(str(error.value).splitlines()) == 2  # neither too few pairs nor a generator that is missing
 
 
 @pytest.mark.parametrize(
@@ -196,17 +189,6 @@ def test_a_faulty_engine_is_named_once_and_no_fault_of_another_is_hidden(tmp_pat
         load_study(path)
     places = [line.removeprefix(f"{path}: ").split(":")[0] for line in str(error.value).splitlines()]
     assert places == ["engines.a.model", "candidates.0.model"]
-
-
-def test_defaults_are_the_papers() -> None:
-    study = load_study(ROOT / "studies" / "demo.yaml")
-    assert len(study.transformations) == 8
-    assert (study.acceptance.threshold, study.generator.sampling.temperature) == (3.0, 0.0)
-
-
-def test_paths_are_relative_to_the_study_file(tmp_path: Path) -> None:
-    study = load_study(write_study(tmp_path / "here"))
-    assert study.resolve("words.csv") == (tmp_path / "here" / "words.csv").resolve()
 
 
 def test_a_command_that_is_advised_can_be_pasted(tmp_path: Path) -> None:
