@@ -23,7 +23,6 @@ from generation.datasets.local import load_local
 from generation.flags import language_of
 from generation.jobs import Plan
 from generation.production import generate
-from generation.study_of_file import NAMES
 from plumbline import __main__
 from plumbline.errors import DataError, StudyError
 from plumbline.study import load_study
@@ -81,15 +80,6 @@ def test_the_study_is_run_and_sampled_as_it_stands(init: Path, capsys: pytest.Ca
     assert "of 7 done; last sample" in stood.stdout and "scores" not in stood.stdout, stood.stderr
     scored = here("evaluate", *place)
     assert scored.returncode == 2 and "no models to score; add `evaluation`" in scored.stderr
-
-
-def test_sample_says_that_raters_of_another_language_would_read_english_questions(init: Path) -> None:
-    texts = [f"هذا هو النص رقم {number}" for number in range(3)]
-    pd.DataFrame({"text": texts, "output": [f"{text}." for text in texts]}).to_csv(init / "own.csv", index=False)
-    run("own.csv", "--language", "ar")
-    place = ["--study", str(init / "studies" / "own.yaml"), "--exports", str(init / "exports")]
-    assert here("generate", *place).returncode == 0
-    assert "Raters of texts in ar see questions in English; to show them" in here("sample", *place).stdout
 
 
 @pytest.mark.parametrize(
@@ -260,14 +250,6 @@ def test_a_study_asks_of_no_language_more_pairs_than_it_has_texts(
     assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 2)
 
 
-def test_help_lists_what_columns_hold_and_shows_both_forms_of_systems(capsys: pytest.CaptureFixture[str]) -> None:
-    run("--help")
-    said = " ".join(capsys.readouterr().out.split())
-    assert f"holds WHAT: {', '.join(NAMES)} (may be repeated)" in said
-    assert "text,ours,theirs plumbline init outputs.csv --column output=ours --column output=theirs" in said
-    assert "text,system,output plumbline init outputs.csv" in said
-
-
 def test_systems_are_compared_on_the_same_originals_and_raters_do_not_learn_which_is_which(
     init: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -341,44 +323,6 @@ def test_a_renamed_question_is_refused_before_a_generator_is_paid_with_each_line
         assert [re.findall(r"^.*/two\.yaml: .*'quality'.* \(line (\d+)\)$", fault) for fault in faults] == [
             [str(line)] for line in lines
         ]
-
-
-def test_a_study_with_wrong_keys_names_its_missing_files_too_each_with_its_line(init: Path) -> None:
-    content = {
-        "name": "f",
-        "datasets": [{"name": "one", "task": "sts", "path": "absent.csv", "language": "en"}],
-        "transformations": ["paraphrasing"],
-        "rubric": "absent",
-        "training": "absent.jsonl",
-        "sample": {"pair": 3},
-        "acceptance": {"threshold": "much"},
-    }
-    (init / "studies").mkdir()
-    Path("studies/f.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-    with pytest.raises(StudyError) as error:
-        __main__.run(["sample", "--study", "studies/f.yaml", "--exports", str(init / "exports")])
-    lines = Path("studies/f.yaml").read_text(encoding="utf-8").splitlines()
-    faults = [re.fullmatch(r"studies/f\.yaml: (.*) \(line ([0-9]+)\)", line) for line in str(error.value).splitlines()]
-    assert [lines[int(fault[2]) - 1].strip() for fault in faults if fault] == [
-        "pair: 3", "threshold: much", "- paraphrasing", "rubric: absent", "path: absent.csv", "training: absent.jsonl",
-    ]  # fmt: skip
-    assert all(faults)
-
-
-def test_a_right_answer_that_no_longer_fits_has_its_line_in_the_study(init: Path) -> None:
-    pd.DataFrame({"text": TEXTS, "a": TEXTS[::-1], "b": [f"{text} Yes." for text in TEXTS]}).to_csv("two.csv")
-    run("two.csv", "--column", "output=a", "--column", "output=b")
-    file, rubric = init / "studies" / "two.yaml", init / "prompts" / "rubrics" / "two.yaml"
-    file.write_text(file.read_text(encoding="utf-8").replace("# rubric: two", "rubric: two"), encoding="utf-8")
-    words = rubric.read_text(encoding="utf-8").replace("scale: [1, 2, 3, 4, 5]", "scale: [2, 3, 4, 5]")
-    rubric.write_text(words.replace("      1: {en: something else}\n", ""), encoding="utf-8")
-    lines = [n for n, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1) if "quality: 1" in line]
-    with pytest.raises(StudyError) as error:
-        load_rubric(load_study(file))
-    faults = str(error.value).splitlines()
-    assert [re.findall(r"^.*/studies/two\.yaml: .*quality: .* \(line (\d+)\)$", fault) for fault in faults] == [
-        [str(line)] for line in lines
-    ]
 
 
 @pytest.mark.parametrize("questions", ["5", "{name: quality}"])

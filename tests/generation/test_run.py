@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -86,31 +85,6 @@ def run_here(study: Path, exports: Path | None = None) -> tuple[int, str]:
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     out, err = process.communicate(timeout=240)
     return process.returncode, out, err
-
-
-def test_a_killed_run_goes_on_to_the_same_result_and_asks_for_nothing_twice(stub: ChatStub, tmp_path: Path) -> None:
-    unbroken = study_at(stub, tmp_path / "unbroken")
-    generate_at(unbroken)
-    stub.asked.clear()
-    stub.answered = 0
-
-    killed = study_at(stub, tmp_path / "killed")
-    assert finish(stop_midway(stub, killed, signal.SIGKILL))[0] == -signal.SIGKILL
-    status, out, _ = finish(start(killed))
-    assert status == 0
-    assert tables(killed) == tables(unbroken)
-    assert len(tables(killed)) == 3  # the texts, and two units
-    assert [p.name for p in (killed.parent / "exports").rglob("*") if p.suffix in (".journal", ".tmp")] == []
-
-    # 2 transformations of 60 texts are 120 jobs; what was in flight at the kill (4 at most) is asked for again.
-    assert 120 <= len(stub.asked) <= 120 + CONCURRENCY
-    assert max(Counter(asked.message for asked in stub.asked).values()) <= 2
-    assert "0 failed" in out
-
-    before = len(stub.asked)
-    status, out = run_here(killed)
-    assert (status, len(stub.asked)) == (0, before)
-    assert "0 texts transformed, 0 failed, 0 unanswered, 120 already stored" in out
 
 
 def killed_and_resumed(folder: Path, stub: ChatStub, answers: int, seconds: float) -> Path:
