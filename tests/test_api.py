@@ -50,18 +50,6 @@ def test_verdicts_of_frames_are_those_of_the_command(with_pairs: bool) -> None:
             assert (mine.mean, mine.low, mine.high) == pytest.approx((theirs["mean"], theirs["low"], theirs["high"]))
 
 
-def test_agreement_and_means_of_a_frame_are_those_of_the_command() -> None:
-    verdict = next(one for one in content("verdicts") if one["transformation"] == "translation")
-    ratings = recorded("ratings").query("transformation == 'translation'")
-    for theirs in verdict["questions"]:
-        own = ratings[ratings["question"] == theirs["question"]]
-        for name, found in {"ac2": ac2(own), "alpha": alpha(own, seed=1337), "kappa": kappa(own)}.items():
-            was = theirs[name]
-            assert [found.value, found.low, found.high] == pytest.approx([was["value"], was["low"], was["high"]]), name
-        mean = mean_interval(own)
-        assert [mean.value, mean.low, mean.high] == pytest.approx([theirs["mean"], theirs["low"], theirs["high"]])
-
-
 def answers(**columns: object) -> pd.DataFrame:
     """Six good ratings, with other columns where they are given, or without them where these are None."""
     good = {"pair_id": [1, 1, 2, 2, 3, 3], "rater_id": ["a", "b"] * 3, "value": [1, 2, 3, 3, 5, 4]}

@@ -51,12 +51,6 @@ def test_the_example_of_a_docstring_runs(package: str, name: str) -> None:
     assert not runner.failures, said.getvalue()
 
 
-@pytest.mark.parametrize("name", [path.stem for path in sorted((ROOT / "plumbline" / "statistics").glob("[!_]*.py"))])
-def test_the_examples_of_statistics_run(name: str) -> None:
-    result = doctest.testmod(importlib.import_module(f"plumbline.statistics.{name}"))
-    assert result.attempted and not result.failed
-
-
 @pytest.mark.parametrize("number", range(2))
 def test_the_examples_of_the_page_print_what_it_says(number: int) -> None:
     code, says = EXAMPLES[number]

@@ -11,13 +11,12 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from mteb.results import TaskResult
 
 from annotation.campaign.records import CampaignRecords
-from evaluation.models.encoder import Encoder, ModelHost
+from evaluation.models.encoder import Encoder
 from evaluation.records import EvaluationRecords
 from evaluation.results import path_of
 from evaluation.scoring import evaluate
@@ -216,27 +215,6 @@ def test_embeddings_that_are_not_finite_fail_the_model_and_keep_what_was_made(st
     assert outcome.made == 5
     assert status(study)["requests", "translation"] == "failed"
     assert list(status(study).values()).count("evaluated") == 5
-
-
-def test_stored_embeddings_that_were_permuted_change_no_score(
-    study: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A third of the rows in another order, and the scores deleted: these rows are encoded again, and it is said."""
-    monkeypatch.setattr(ModelHost, "load_model", lambda *_: (FakeModel(), "1"))
-    monkeypatch.setattr(ModelHost, "model_id", lambda *_: "m")
-    first = evaluate(study, models=["one"])
-    scores = EvaluationRecords(study).scores
-    file = study.scratch / "embeddings" / "m" / "vectors.f32"
-    stored = np.fromfile(file, np.float32).reshape(first.encoded, -1)
-    third = first.encoded // 3
-    stored[:third] = stored[:third][::-1].copy()
-    stored.tofile(file)
-    shutil.rmtree(study.folder / "made")
-    capsys.readouterr()
-    again = evaluate(study, models=["one"])
-    assert again.encoded == third // 2 * 2  # a row in the middle stays where it is
-    pd.testing.assert_frame_equal(EvaluationRecords(study).scores[["dataset", "score"]], scores[["dataset", "score"]])
-    assert "embeddings/m: checksums do not match for " in capsys.readouterr().err
 
 
 def test_a_kill_loses_no_score(study: Study, loader: Loader) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,19 @@ def test_a_model_that_is_put_back_has_its_scores(evaluated: Study, tmp_path: Pat
     assert (outcome.made, outcome.kept) == (0, 12)
     pd.testing.assert_frame_equal(EvaluationRecords(evaluated).scores, before)
     assert mteb_files(evaluated) == files
+
+
+def test_a_data_set_that_is_put_back_has_its_scores(evaluated: Study, tmp_path: Path) -> None:
+    before = EvaluationRecords(evaluated).scores
+    text = evaluated.file.read_text(encoding="utf-8")
+    kept = json.loads(json.dumps(evaluated.model_dump(mode="json"))).get("datasets")[:1]
+    less = write_study(tmp_path, datasets=[{k: kept[0][k] for k in ("name", "task", "path", "language")}])
+    write_verdicts(less)
+    evaluate(less, load=Loader())
+    assert set(EvaluationRecords(less).scores["dataset"]) == {"sts"}
+    evaluated.file.write_text(text, encoding="utf-8")
+    assert evaluate(evaluated, load=Loader()).made == 0
+    pd.testing.assert_frame_equal(EvaluationRecords(evaluated).scores, before)
 
 
 def test_what_comes_back_as_it_was_is_not_scored_again(evaluated_one: Study, tmp_path: Path) -> None:

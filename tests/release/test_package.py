@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -208,10 +207,6 @@ def test_all_that_the_extras_ask_for_is_pinned_since_set_up_installs_the_pins_al
             seen.add((name, *wanted.extras))
             waiting += requirements(metadata.distribution(name), wanted.extras)
     assert len(seen) > 100 and {name for name, *_ in seen} <= names
-
-
-def test_the_citation_names_this_version() -> None:
-    assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == VERSION
 
 
 def test_the_sample_study_runs_where_one_stands_and_each_stage_with_its_extra_alone(studied: Installed) -> None:

@@ -148,18 +148,6 @@ def test_a_fault_of_yaml_has_line_and_column(tmp_path: Path, text: str, says: st
         load_study(tmp_path / "study.yaml")
 
 
-def test_contradictions_are_named_at_once(tmp_path: Path) -> None:
-    own = {"name": "no", "axis": "form", "meaning": "changed", "outputs": {"path": "x.csv"}}
-    data = {"name": "mine", "datasets": study_data()["datasets"], "transformations": [own, "paraphrasing"]}
-    data["raters"] = {"blocks": [50, 100]}
-    (tmp_path / "study.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
-    with pytest.raises(StudyError) as error:
-        load_study(tmp_path / "study.yaml")
-    needs, changes, blocks = str(error.value).splitlines()
-    assert "blocks are decided by an interval over pairs; set `rule: lower_bound`" in blocks
-    assert "paraphrasing needs one" in needs and "'no' changes the meaning on purpose" in changes
-
-
 def test_contradictions_are_named_beside_faults_of_other_settings_alone(tmp_path: Path) -> None:
     """Nothing is said of a setting with a fault: its default would contradict what nobody wrote."""
     rule = {"min_raters": 9, "min_ac2": 0.5, "min_pairs": 60}
