@@ -79,8 +79,7 @@ def test_ctrl_c_while_the_dashboard_starts_is_130_and_one_line(tmp_path: Path, m
 def test_ctrl_c_is_heeded_by_the_script_plumbline_too(tmp_path: Path) -> None:
     script = tmp_path / "plumbline"  # as pip makes it
     script.write_text("import sys\nfrom plumbline.__main__ import main\nsys.exit(main())\n", encoding="utf-8")
-    for at in ("1", "20"):
-        assert run(tmp_path, ["generate", "--help"], at, str(script)) == (130, f"{LINE}\n")
+    assert run(tmp_path, ["generate", "--help"], "20", str(script)) == (130, f"{LINE}\n")
 
 
 def test_ctrl_c_stays_as_it_was_in_a_program_of_somebody_else(tmp_path: Path) -> None:

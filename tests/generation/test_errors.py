@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generation import output_statistics
@@ -192,6 +192,7 @@ def test_outputs_of_a_transformation_of_another_study_are_damage(tmp_path: Path)
     )
 
 
+@settings(max_examples=25)
 @given(st.lists(st.sets(st.sampled_from(FLAGS)), min_size=1, max_size=30))
 def test_the_total_lies_between_the_largest_rate_and_the_sum_of_all(found: list[set[str]]) -> None:
     measure = errors_measure(after_retries=False)

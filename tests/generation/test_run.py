@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from plumbline.__main__ import run
-from plumbline.errors import ServiceError, StudyError
+from plumbline.errors import ServiceError
 from plumbline.models import servers
 from plumbline.study import ROOT
 from tests.commands import here
@@ -137,16 +137,6 @@ def test_an_interrupt_is_130_and_keeps_what_came(stub: ChatStub, tmp_path: Path)
     assert complaint(err).startswith("interrupted; the files written so far are kept")
     generate_at(study)
     assert 120 <= len(stub.asked) <= 120 + CONCURRENCY
-
-
-def test_two_runs_at_once_are_refused(stub: ChatStub, tmp_path: Path) -> None:
-    study = study_at(stub, tmp_path)
-    first = start(study)
-    wait_until(lambda: stub.answered >= 1)
-    with pytest.raises(StudyError, match="another run is generating for 'small'"):
-        generate_at(study)
-    assert finish(first)[0] == 0
-    assert len(stub.asked) == 120
 
 
 def test_a_server_that_dies_midway_is_one_line_and_loses_nothing(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,21 +67,24 @@ def test_what_a_killed_process_wrote_without_its_keys_is_written_over(tmp_path: 
 
 def test_killed_at_any_moment_it_holds_whole_rows_alone(tmp_path: Path) -> None:
     """A process adds row after row and is killed; what has a key has its row."""
-    program = (
-        "import sys, numpy as np\nfrom pathlib import Path\nfrom evaluation.models.embeddings import EmbeddingStore\n"
-        "store = EmbeddingStore(Path(sys.argv[1]))\nn = store._end\n"
-        "while True:\n"
-        "    store.add([n.to_bytes(16, 'big')], np.full((1, 300), n, np.float32)); n += 1; print(n, flush=True)\n"
-    )
     seen = 0
     for kills in (3, 40, 7):
-        process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "m")], stdout=subprocess.PIPE)
-        assert process.stdout is not None
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                adding = EmbeddingStore(tmp_path / "m")
+                for n in itertools.count(adding._end):
+                    adding.add([key(n)], np.full((1, 300), n, np.float32))
+                    os.write(writing, b"1")
+            finally:
+                os._exit(1)
+        os.close(writing)
         for _ in range(kills):
-            seen = int(process.stdout.readline())
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+            seen += len(os.read(reading, 1))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(reading)
         store = EmbeddingStore(tmp_path / "m")
         there = [n for n in range(seen + 100) if not store.missing([key(n)])]
         assert there == list(range(len(there))) and len(there) >= seen
