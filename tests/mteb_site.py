@@ -21,6 +21,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+from datasets import config as datasets_config
+from huggingface_hub import constants
 
 from generation.datasets.mteb_tasks import MtebTask, load_mteb
 from plumbline.errors import PlumblineError
@@ -265,7 +267,7 @@ class Site:
 
     tasks: dict[str, MtebTask] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    offline: dict[str, str] = field(default_factory=dict)
+    offline: str = ""
     asked: list[str] = field(default_factory=list)
 
 
@@ -278,19 +280,16 @@ def site() -> Site:
 
 def _make(home: Path) -> None:
     with Hub(_repositories()) as hub:
-        made = _run(home, hub.url, [])
+        made = _run(home, hub.url)
         made.asked = hub.asked
-    made.offline = _run(home, hub.url, ["--offline"]).refused
     (home / WHOLE).write_bytes(pickle.dumps(made))
 
 
-def _run(home: Path, url: str, options: list[str]) -> Site:
+def _run(home: Path, url: str) -> Site:
     output = home / "part.pickle"
     environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
     environment |= {"HF_ENDPOINT": url, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1", "MTEB_CACHE": str(home)}
-    if options:
-        environment["HF_HUB_OFFLINE"] = "1"
-    command = [sys.executable, "-m", "tests.mteb_site", str(output), *options]
+    command = [sys.executable, "-m", "tests.mteb_site", str(output)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done.stderr[-3000:]
     made: Site = pickle.loads(output.read_bytes())  # noqa: S301 (our own process wrote it)
@@ -302,14 +301,11 @@ def _load_all() -> Site:
     for name, changes in REFUSED.items():
         with contextlib.suppress(AssertionError):
             made.refused[name] = _refusal(DatasetSpec.model_validate(changes))
-    return made
-
-
-def _load_offline() -> Site:
+    constants.HF_HUB_OFFLINE = datasets_config.HF_HUB_OFFLINE = True  # type: ignore[assignment]
     there = specs()["STSBenchmark"]
-    other = there.model_copy(update={"revision": "1" * 40})
     assert len(list(load_mteb(there).texts())) == 24
-    return Site(refused={"another revision": _refusal(other)})
+    made.offline = _refusal(there.model_copy(update={"revision": "1" * 40}))
+    return made
 
 
 def _refusal(item: DatasetSpec) -> str:
@@ -322,6 +318,5 @@ def _refusal(item: DatasetSpec) -> str:
 
 if __name__ == "__main__":
     from tests.mteb_site import _load_all as load_all
-    from tests.mteb_site import _load_offline as load_offline
 
-    Path(sys.argv[1]).write_bytes(pickle.dumps(load_offline() if "--offline" in sys.argv else load_all()))
+    Path(sys.argv[1]).write_bytes(pickle.dumps(load_all()))

@@ -100,11 +100,11 @@ def content(study: Study) -> dict[str, list[dict[str, Any]]]:
     return {name: [row.model_dump(exclude={"finished_at"}) for row in rows] for name, rows in read.items()}
 
 
-def test_generation_leaves_there_what_it_leaves_here(address: str, tmp_path: Path) -> None:
+def test_generation_leaves_there_what_it_leaves_here(memory: str, tmp_path: Path) -> None:
     some = {"transformations": ("paraphrasing", "translation")}
-    places = (tmp_path / "exports", f"{address}/studies")
+    places = (tmp_path / "exports", f"{memory}/studies")
     here, there = (load_study(DEMO, exports).model_copy(update=some) for exports in places)
-    assert str(there.folder) == f"{address}/studies/demo"
+    assert str(there.folder) == f"{memory}/studies/demo"
     counts = generate(here)
     with stage(there, "generation", there.data_files(), [there.folder / "texts.parquet", there.outputs]):
         assert generate(there) == counts

@@ -249,16 +249,6 @@ def test_a_wrong_start_is_one_line(page: Open, arguments: tuple[str, ...]) -> No
         assert commands(shown) == ["streamlit run streamlit_app/app.py -- --study studies/demo.yaml"]
 
 
-def test_a_stage_whose_input_changed_is_stale_and_the_command_is_there(page: Open, exports: Path, study: Study) -> None:
-    ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
-    Manifest.of(study).write_table("ratings.parquet", ratings.assign(value=1), Rating)
-    shown = page("--study", DEMO, "--exports", exports)
-    states = table_with(shown, "State").set_index("Stage")["State"]
-    assert states["verdicts"] == "⚠ stale"
-    assert f"plumbline accept --study {DEMO} --exports {exports}" in commands(shown)
-    assert boxes(shown, "The verdicts are no longer valid") == 1
-
-
 def test_amendments_and_looks_are_shown(page: Open, exports: Path, study: Study) -> None:
     rules = rules_now(CampaignRecords(study))
     changed_rules = rules | {"acceptance": rules["acceptance"] | {"threshold": 2.5}}
@@ -335,7 +325,7 @@ def test_a_closed_pair_stays_closed_though_its_choice_is_reported_once_more(
     assert "Rating" not in texts(shown)
 
 
-def test_people_are_not_called_simulated(page: Open, exports: Path, study: Study) -> None:
+def test_people_are_not_called_simulated_and_one_simulated_rating_is(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(simulated=False)
     Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
     accept(study)
@@ -345,11 +335,7 @@ def test_people_are_not_called_simulated(page: Open, exports: Path, study: Study
         assert_calm(shown)
         assert len(shown.warning) == 0
         assert "simulated" not in captions(shown).lower().replace("simulated raters come", "")
-
-
-def test_one_simulated_rating_is_enough_for_the_banner(page: Open, exports: Path, study: Study) -> None:
-    ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(simulated=False)
-    ratings.loc[0, "simulated"] = True
+    ratings.loc[0, "simulated"] = True  # one is enough
     Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
     assert [item.value for item in page("--study", DEMO, "--exports", exports).warning] == [SIMULATED]
 
@@ -484,7 +470,7 @@ def test_a_study_that_evaluates_no_model_has_no_pages_about_models(page: Open, f
     assert {*map(tuple, asked)} == {("The answer", "Verdicts", "Campaign", "Texts")}
 
 
-def test_a_changed_file_is_noticed(page: Open, exports: Path, study: Study) -> None:
+def test_a_changed_file_is_noticed_and_the_command_is_there(page: Open, exports: Path, study: Study) -> None:
     shown = page("--study", DEMO, "--exports", exports)
     assert texts(shown).count(" accepted , P ") == 7
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
@@ -493,6 +479,9 @@ def test_a_changed_file_is_noticed(page: Open, exports: Path, study: Study) -> N
     assert_calm(shown)
     assert "ratings.parquet changed after the verdicts were reached" in texts(shown)
     assert not texts(shown).count(" accepted , P ")
+    assert table_with(shown, "State").set_index("Stage")["State"]["verdicts"] == "⚠ stale"
+    assert f"plumbline accept --study {DEMO} --exports {exports}" in commands(shown)
+    assert boxes(shown, "The verdicts are no longer valid") == 1
 
 
 def test_texts_are_found_by_a_piece_of_text_and_no_pattern(page: Open, finished: Path) -> None:
