@@ -83,6 +83,7 @@ def running(nodes: int = 2) -> Iterator[Cluster]:
     environment |= {
         "RAY_TMPDIR": str(folder),
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_worker_niceness": "0",  # by default its workers give way to all other tests
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # all ports on 127.0.0.1
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder / "packages")]),
     }
