@@ -20,7 +20,7 @@ from annotation.server.plugin.plumbline_argilla import rate
 from annotation.server.plugin.plumbline_argilla.crowd_html import entrance_body
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
-from tests.annotation.crowd.made_offers import TEXTS, make_offer
+from tests.annotation.crowd.offers import TEXTS, make_offer
 from tests.annotation.previews import data_of
 
 QUEUE = Queue("paraphrasing", "en", "en")

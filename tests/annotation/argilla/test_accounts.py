@@ -24,8 +24,6 @@ Run = Callable[..., str]
 
 @pytest.fixture
 def run(home: server.Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """A command on the tests' server; what it prints."""
-
     def run(*words: str) -> str:
         capsys.readouterr()
         assert __main__.run([*words, "--data", str(home.path)]) == 0

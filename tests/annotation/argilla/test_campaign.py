@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID
@@ -86,14 +85,6 @@ def test_publishing_that_was_cut_off_goes_on(argilla: Argilla, variant: Make, mo
     new = publish(study, argilla).new
     assert new["cutoff-paraphrasing-EN"] == 4 and sum(new.values()) == 4 + 4
     assert publish(study, argilla).new == dict.fromkeys(new, 0)  # again: nothing is added
-
-
-def test_translations_have_a_dataset_for_each_pair_of_languages(argilla: Argilla, variant: Make) -> None:
-    study = small(variant, "shared", transformations=["translation", "cross_translation"])
-    pairs = CampaignRecords(study).pairs
-    expected = Counter(f"shared-translation-EN-{pair.output_language.upper()}" for pair in pairs)
-    assert {pair.transformation for pair in pairs} == {"translation", "cross_translation"} and len(expected) > 1
-    assert publish(study, argilla).new == expected
 
 
 def test_nothing_that_an_annotator_can_ask_for_tells_a_control_from_a_pair(argilla: Argilla, variant: Make) -> None:

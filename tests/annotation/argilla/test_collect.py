@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pandas as pd
 import pytest
 
@@ -26,22 +27,25 @@ from annotation.argilla.simulate import simulate
 from annotation.campaign.counting import counting_ratings
 from annotation.campaign.names import WORKER
 from annotation.campaign.offering import LEDGER, CampaignName, Mode, begin_offering
-from annotation.campaign.records import CampaignRecords
+from annotation.campaign.records import CampaignData, CampaignRecords
 from annotation.campaign.rubric import load_rubric
 from annotation.crowd.ledger import BatchOffer, Ledger
-from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.ratings.decisions import decide, withdraw
 from annotation.status.progress import read_members
+from annotation.status.status import Status, read_status, with_server
+from annotation.status.text import next_step, status_text
 from annotation.verdicts.acceptance import accept
+from annotation.verdicts.evidence import Evidence
 from plumbline import __main__ as commands
 from plumbline.errors import DataError, ServiceError
-from plumbline.manifest import Manifest
+from plumbline.manifest import Manifest, stage
 from plumbline.records import Rating
 from plumbline.study import ROOT, Study
 from tests import forks
 from tests.annotation.campaigns import Make, answer, dataset, pending, published_study, rater, ratings_of, small
 from tests.annotation.crowd.offers import batch_offer
 from tests.annotation.kinds import RULES, ask, rubric
+from tests.commands import here
 
 
 def snapshots(study: Study) -> dict[str, Any]:
@@ -228,23 +232,6 @@ def test_answers_that_vanished_from_the_server_are_not_dropped_silently(argilla:
     assert collect(study, argilla, replace=True).empty
 
 
-def test_seconds_are_from_one_answer_to_the_next_and_unknown_after_a_break(variant: Make) -> None:
-    study = small(variant, "timed", transformations=["paraphrasing"])
-    pairs = [pair.pair_id for pair in CampaignRecords(study).pairs]
-    times = ["10:00:00", "10:00:25.5", "10:10:25.5", "10:20:26"]  # + 25.5 s, + 600 s, + 600.5 s: a break
-    values = {"quality": 3, "fluency": 4}
-    answers = [
-        Answer(pair_id=pair, rater_id=name, values=values, submitted_at=f"2026-03-01T{at}+00:00")
-        for name, ats in (("rater-00000000", times), ("simulated-0", times[:1] * 4))
-        for pair, at in zip(pairs, ats, strict=True)
-    ]
-    found = keep(CampaignRecords(study), "argilla", {"all": SourcePart("", tuple(reversed(answers)))}, replace=False)
-    quality = found[(found["question"] == "quality") & ~found["simulated"]].set_index("pair_id")["seconds"]
-    first, second, third, last = (quality[pair] for pair in pairs)
-    assert math.isnan(first) and (second, third) == (25.5, 600.0) and math.isnan(last)
-    assert found.loc[found["simulated"], "seconds"].isna().all()
-
-
 def test_killed_while_collecting_and_run_again_gives_the_same(
     argilla: Argilla, home: server.Home, variant: Make
 ) -> None:
@@ -313,3 +300,46 @@ def test_an_answer_off_a_sliders_scale_is_refused_and_stored_it_holds_up_nobody(
         assert ratings.loc[ratings["status"] == "draft", "value"].isna().all()
         (line,) = [line for line in capsys.readouterr().err.splitlines() if "set aside" in line]
         assert record["external_id"] in line and told in line
+
+
+def looked_at(study: Study, home: server.Home) -> Status:
+    return with_server(read_status(Evidence(study), datetime.now(UTC)), CampaignData.read(study), home)
+
+
+def test_answers_on_the_running_server_are_counted(
+    argilla: Argilla, home: server.Home, variant: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada, bob = rater(argilla, "ada-now"), rater(argilla, "bob-now")
+    study = small(variant, "now", transformations=["paraphrasing"], raters={"per_pair": 2})
+    asked: dict[str, int] = {}
+    with stage(study, "publish", [study.folder / "pairs.parquet"], settings=asked):
+        asked["annotators"] = publish(study, argilla).admission.people
+    records = pending(argilla, ada, dataset(study, argilla))
+    for record in records:
+        answer(argilla, ada, record, "submitted", quality=4, fluency=5)
+    answer(argilla, bob, records[0], "submitted", quality=4, fluency=5)
+    answer(argilla, bob, records[1], "draft", quality=4)
+
+    methods: list[str] = []
+    send = httpx.Client.send
+
+    def noted(self: httpx.Client, request: httpx.Request, **options: object) -> httpx.Response:
+        methods.append(request.method)
+        return send(self, request, **options)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(httpx.Client, "send", noted)
+        status = looked_at(study, home)
+    assert set(methods) == {"GET"}  # it is only read
+    assert status.server is not None and status.server.by_account == {"ada-now": 4, "bob-now": 1}
+    text = status_text(status)
+    assert f"The server at {argilla.url} has 5 submitted answers from 2 accounts; 0 are collected" in text
+    assert "5 answers on the server that are not collected yet" in str(next_step(status))
+
+    place = ("--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home.path))
+    assert "has 5 submitted answers from 2 accounts" in here("status", *place).stdout
+
+    collect(study, argilla)
+    after = looked_at(study, home)
+    assert (after.uncollected, after.on_record) == (0, 5)
+    assert "the server has and" not in str(next_step(after))

@@ -7,6 +7,7 @@ import json
 import sqlite3
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from annotation.argilla.collect import collect
 from annotation.argilla.dataset import Orders
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
-from annotation.campaign.names import account_pseudonym
+from annotation.campaign.names import account_pseudonym, worker_pseudonym
 from annotation.campaign.records import CampaignRecords
+from annotation.crowd import collecting, judging
+from annotation.crowd.prolific.workspaces import ArgillaRooms, read_rooms
 from annotation.human.records import ANSWERS, UNKNOWN, HumanAnswer
 from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
@@ -30,6 +33,8 @@ from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
 from plumbline.study import Study
 from tests.annotation.campaigns import answer, pending, rater
+from tests.annotation.crowd import campaigns
+from tests.annotation.crowd.prolific.prolific_site import prolific_site
 from tests.annotation.human.studies import study_of
 from tests.concluded import concluded
 
@@ -189,3 +194,49 @@ def test_orders_are_drawn_after_a_kill_and_unknown_where_nobody_can_say(
     assert orders.of_answer(owner, pair)["order"] == " ".join(ids)  # nothing is drawn for the owner
     came_after = orders.of_answer("11111111-2222-3333-4444-555555555555", pair)
     assert came_after == orders.of_answer(owner, records[1]["external_id"]) == {"order": UNKNOWN}
+
+
+PID = "6" * 24
+
+
+def test_a_participant_sees_an_order_of_their_own_and_is_paid(argilla: Argilla, tmp_path: Path) -> None:
+    study = study_of(
+        tmp_path, {"dataset": "search", "items": 3, "raters": 1, "candidates": 6}, name="prolific-tasks",
+        crowd={**campaigns.CROWD, "address": "https://argilla.example.org"},
+        acceptance={"min_pairs": 2, "min_raters": 1},
+    )  # fmt: skip
+    draw_sample(study)
+    rooms = ArgillaRooms(study, "live", campaigns.KEY, argilla)
+    with prolific_site() as site:
+        step = partial(campaigns.step, study, site, rooms=rooms)
+        step(lambda campaign: campaign.launch(0))
+        ((posted, at),) = site.studies.items()
+        assert at["name"] == "Questions and passages: 3 items (English)" and "pair" not in at["description"]
+        room_id = at["external_study_url"].rsplit("/", 1)[1].split("?")[0]
+        name = f"{study.name}-crowd-{room_id}"
+        who = f"{worker_pseudonym(campaigns.KEY, study.name, 'prolific', PID)}-{room_id}"
+        assert argilla.connection is not None and argilla.connection.home is not None
+        assert "items" in read_rooms(argilla.connection.home)[room_id]["words"]["intro"]
+        participant = server.ensure_user(argilla.connection, who, "Participant")
+        (user,) = [one.id for one in argilla.users() if one.username == who]
+        argilla.request("POST", f"/workspaces/{argilla.workspaces()[name]}/users", json={"user_id": user})
+        dataset = argilla.datasets()[name, name].id
+        asked = argilla.request("GET", f"/datasets/{dataset}/questions", api_key=participant.api_key)["items"][:6]
+        for record in pending(argilla, participant, dataset):
+            texts = record["fields"]["candidates"].split("\n\n")
+            grades = {
+                one["name"]: "g3" if text.endswith("is here.") else "g0" for one, text in zip(asked, texts, strict=True)
+            }
+            answer(argilla, participant, record, "submitted", **grades)
+        submission = site.join(posted, PID)
+        site.submit(submission)
+        step(collecting.collect)
+        step(lambda campaign: judging.approve(campaign, [submission], "a trial"))
+        assert site.submissions[submission]["status"] == "APPROVED"
+    answers_lines(accept(study))
+    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "accept")
+    (order,) = set(CampaignRecords(study).ratings["order"])
+    for item in read_items(study):
+        own = found[found["item"] == item.item].set_index("candidate")
+        assert [*own["value"].sort_values()] == [0, 0, 0, 0, 0, 3]
+        assert [int(own["place"][item.shown[number - 1]]) for number in map(int, order.split())] == [*range(1, 7)]

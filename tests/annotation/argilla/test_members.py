@@ -26,13 +26,11 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def named(study: Study, people: Sequence[str], former: Sequence[str] = ()) -> Study:
-    """The same study with other people."""
     raters = study.raters.model_copy(update={"people": tuple(people), "former": tuple(former)})
     return study.model_copy(update={"raters": raters})
 
 
 def inside(study: Study, argilla: Argilla) -> set[str]:
-    """Who is in any of a study's workspaces."""
     spaces = [argilla.members(space).values() for space, _ in workspaces_of(study.name, argilla).values()]
     return {user.username for members in spaces for user in members}
 

@@ -10,8 +10,6 @@ from typing import Any
 
 
 class SiteHandler(BaseHTTPRequestHandler):
-    """One connection to a site."""
-
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # headers and body in one packet: otherwise each answer waits for an acknowledgement
     disable_nagle_algorithm = True

@@ -1,13 +1,21 @@
-"""The bill: what a campaign says that it costs is what its platform takes, to the cent, whatever workers do."""
+"""The bill: what a campaign says that it costs is what its platform takes, to the cent, whatever workers do.
+
+And one count: what `plan`, `sample`, `crowd plan`, `status`, the report and the bill print is the same for one study.
+"""
 
 from __future__ import annotations
 
 import csv
+import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
+import pandas as pd
 import pytest
 
 from annotation.campaign.names import worker_pseudonym
@@ -17,6 +25,7 @@ from annotation.commands.planning import PlanOptions, plan_text
 from annotation.crowd import judging, summary
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
+from annotation.crowd.ledger import Work
 from annotation.crowd.link import LinkPlatform
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.places import BatchPlaces
@@ -24,24 +33,29 @@ from annotation.crowd.platform import Offer, Platform
 from annotation.crowd.prolific.adapter import Prolific
 from annotation.crowd.prolific.workspaces import Progress
 from annotation.crowd.summary import CrowdSummary, read_summaries
+from annotation.crowd.tally import Part, Tally
+from annotation.export import export
 from annotation.ratings.answers import Answer
 from annotation.ratings.decisions import decide, withdraw
 from annotation.report.exhibits import asked_exhibit
 from annotation.report.material import campaign_material
+from annotation.report.methods import methods_facts
+from annotation.sampling.queues import Queue
 from annotation.status.status import read_status
-from annotation.status.text import status_text
+from annotation.status.text import next_step, status_text
+from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
-from plumbline.study import Study
+from generation.production import generate
+from plumbline.study import ROOT, Study, load_study
 from tests.annotation.campaigns import Make
-from tests.annotation.crowd.campaigns import KEY, careless, honest, run
+from tests.annotation.crowd.campaigns import KEY, careless, drawn, honest, launch, run, step
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.crowd.prolific.prolific_site import FakeRooms, prolific_site
-from tests.annotation.crowd.test_one_count import printed
 from tests.commands import here
 from tests.shared import generate_once
 
 Rate = Callable[[str, str], int]
-ADDRESS = "https://argilla.example.org"
+ADDRESS, GENERIC = "https://argilla.example.org", {"preset": "generic"}
 
 
 class Market:
@@ -53,26 +67,14 @@ class Market:
     def __init__(self, study: Study, ends: ExitStack) -> None:
         self.study, self.ends = study, ends
 
-    def platform(self) -> Platform:
-        """The platform, as a command opens it."""
-        raise NotImplementedError
-
-    def work(self, offer: Offer, posted: str, worker: str, rate: Rate, seconds: int) -> str:
-        """A worker does a batch; the submission's id."""
-        raise NotImplementedError
-
-    def leave(self, offer: Offer, posted: str, worker: str) -> None:
-        """A worker begins a batch and gives up."""
-        raise NotImplementedError
+    platform: Callable[[], Platform]  #: as a command opens it
+    work: Callable[[Offer, str, str, Rate, int], str]  #: a worker does a batch; the submission's id
+    leave: Callable[[Offer, str, str], None]  #: a worker begins a batch and gives up
+    cents: int  #: what the platform took, with its fees
 
     def come_back(self, offer: Offer, posted: str, worker: str) -> None:
         """A worker who left does the batch after all."""
         self.work(offer, posted, worker, honest(self.study), 400)
-
-    @property
-    def cents(self) -> int:
-        """What the platform took, with its fees."""
-        raise NotImplementedError
 
     def step(self, what: Callable[[CrowdCampaign], object]) -> None:
         """One command."""
@@ -122,16 +124,8 @@ class Market:
 
 
 def answered(offer: Offer, rate: Rate, at: datetime) -> list[Answer]:
-    names = ("quality", "fluency")
-    return [
-        Answer(
-            pair_id=pair.pair_id,
-            values={name: rate(pair.pair_id, name) for name in names},
-            submitted_at=at.isoformat(),
-            seconds=9.0,
-        )
-        for pair in offer.pairs
-    ]
+    given = {one.pair_id: {name: rate(one.pair_id, name) for name in ("quality", "fluency")} for one in offer.pairs}
+    return [Answer(pair_id=key, values=own, submitted_at=at.isoformat(), seconds=9.0) for key, own in given.items()]
 
 
 class OnMTurk(Market):
@@ -218,13 +212,7 @@ class Rooms(FakeRooms):
 class OnLink(Market):
     """A panel whose people come by a link: it takes its share of what the lists of payments say."""
 
-    crowd: ClassVar[dict[str, Any]] = {
-        "platform": "link",
-        "fee": 0.25,
-        "address": ADDRESS,
-        "link": {"preset": "generic"},
-    }
-
+    crowd: ClassVar[dict[str, Any]] = {"platform": "link", "fee": 0.25, "address": ADDRESS, "link": GENERIC}
     reserves = False
 
     def __init__(self, study: Study, ends: ExitStack) -> None:
@@ -263,15 +251,9 @@ class OnLink(Market):
 
 def study_of(market: type[Market], variant: Make, **sample: int) -> Study:
     """A study of two raters a pair, whom a platform brings."""
-    parts: dict[str, Any] = {
-        "name": "crowd",
-        "transformations": ["paraphrasing"],
-        "sample": sample,
-        "raters": {"per_pair": 2},
-        "acceptance": {"min_pairs": 5},
-        "crowd": {"countries": {"en": ["US"]}, "share": 1.0, **market.crowd},
-    }
-    return variant(**parts)
+    crowd, acceptance = {"countries": {"en": ["US"]}, "share": 1.0, **market.crowd}, {"min_pairs": 5}
+    parts = {"name": "crowd", "transformations": ["paraphrasing"], "raters": {"per_pair": 2}, "acceptance": acceptance}
+    return variant(sample=sample, crowd=crowd, **parts)
 
 
 def sampled(market: type[Market], study: Study, ends: ExitStack) -> Market:
@@ -338,7 +320,7 @@ def test_every_count_is_the_bill_whatever_workers_do(variant: Make, market: type
 @pytest.mark.parametrize(
     ("market", "crash"),
     [(OnProlific, "after _intend"), (OnProlific, "after approve"), (OnLink, "before approve"),
-     (OnLink, "after _settle"), (OnLink, "")],
+     (OnLink, "after approve"), (OnLink, "after _settle"), (OnLink, "")],
 )  # fmt: skip
 def test_who_left_and_comes_back_is_paid_and_counted_once(variant: Make, market: type[Market], crash: str) -> None:
     """Three workers for two places, one of whom was replaced meanwhile; nobody comes for the other batch."""
@@ -368,3 +350,154 @@ def test_who_left_and_comes_back_is_paid_and_counted_once(variant: Make, market:
         bill = crowd.bill()
         assert bill.states["approved"] == 3 and bill.spent_on["release"] == -2 * unit
         assert bill.spent == bill.in_all == crowd.cents
+
+
+WORDS = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron", "inlet", "kelp", "larch", "maple"]
+
+
+class Numbers(NamedTuple):
+    """A count as it is printed."""
+
+    pairs: int
+    to_pairs: int
+    answers: int
+    cents: int
+
+
+def printed(text: str) -> list[Numbers]:
+    """All counts in a text, in their order."""
+    number = r"([\d,]+)"
+    line = rf"{number} \w+ by [^;:]*raters? each: {number} answers?(?:; with [^;]*? {number} answers?)?[^$]*?; "
+    line += rf"[\d.,]+ hours of work, (?:[^;:\n]*of fees: )?\${number}\.(\d\d)"
+    found = []
+    for pairs, to_pairs, answers, dollars, cents in re.findall(line, text):
+        plain = [int(part.replace(",", "")) for part in (pairs, to_pairs, answers or to_pairs, f"{dollars}{cents}")]
+        found.append(Numbers(*plain))
+    return found
+
+
+def texts(folder: Path, *languages: str) -> list[dict[str, Any]]:
+    """A data set for each language, of 40 pairs of sentences that have few words in common."""
+    datasets = []
+    for code in languages:
+        rows = [
+            [" ".join(f"{WORDS[(i * k + k) % 12]}{code}{i}{side}" for k in range(1, 6)) for side in "ab"]
+            for i in range(40)
+        ]
+        frame = pd.DataFrame(rows, columns=["sentence1", "sentence2"]).assign(score=1.0)
+        frame.to_csv(folder / f"{code}.csv", index=False)
+        datasets.append({"name": f"of_{code}", "task": "sts", "path": str(folder / f"{code}.csv"), "language": code})
+    return datasets
+
+
+def by_function(name: str, **changes: object) -> dict[str, Any]:
+    """A transformation that needs no model."""
+    function = f"generation.examples:{name.partition('-')[0]}"
+    raters = {"asked": {"en": "The program changed the text."}}
+    return {"name": name, "axis": "noise", "function": function, "raters": raters, **changes}
+
+
+CROWD: dict[str, Any] = {"countries": {"en": ["US"], "de": ["DE"]}, "share": 1.0, "fee": 0.25}
+ALONE: dict[str, Any] = {"transformations": ["paraphrasing"], "sample": {"pairs": 24, "batch": 10}}
+BLOCKS = {"raters": {"blocks": [8, 16], "per_pair": 2}, "acceptance": {"rule": "lower_bound", "min_pairs": 8}}
+BY_CASE = {"transformations": [by_function("casing"), by_function("word_order")]}
+SYSTEMS = [by_function(name, queue="systems") for name in ("casing", "word_order")]
+
+#: Nine studies: changes of the sample study, the languages of their own texts, and what `crowd plan` is asked for.
+STUDIES: dict[str, tuple[dict[str, Any], tuple[str, ...], str]] = {
+    "one": (ALONE | {"raters": {"per_pair": 2}}, (), ""),
+    "languages": (BY_CASE | {"sample": {"pairs": 31, "batch": 8}}, ("en", "de"), ""),
+    "pools": ({"transformations": ["translation", "cross_translation"], "sample": {"pairs": 20, "batch": 7}}, (), ""),
+    "checks": (ALONE | {"sample": {"pairs": 20, "batch": 9, "controls": 2, "repeats": 3}}, (), ""),
+    "blocks": (ALONE | BLOCKS, (), ""),
+    "systems": ({"transformations": SYSTEMS, "sample": {"pairs": 15, "batch": 6}}, ("en", "de"), ""),
+    "longer": ({"transformations": ["expansion"], "sample": {"pairs": 12}, "crowd": CROWD}, (), "rehearsal"),
+    "crowd": (ALONE | {"crowd": CROWD}, (), "rehearsal"),
+    "mturk": (
+        BY_CASE | {"sample": {"pairs": 20, "batch": 6}, "crowd": CROWD | {"platform": "mturk"}},
+        ("en",),
+        "mturk",
+    ),
+}
+
+
+def studies(variant: Make, folder: Path) -> Iterator[tuple[str, Study, str]]:
+    """Each study, and the platform of its crowd."""
+    for name, (changes, languages, platform) in STUDIES.items():
+        parts = {"datasets": texts(folder, *languages)} if languages else {}
+        yield name, variant(name=name, **({"acceptance": {"min_pairs": 4}} | parts | changes)), platform
+    yield "texts", load_study(ROOT / "studies" / "texts.yaml", folder / "exports"), ""
+
+
+def status_of(study: Study) -> str:
+    return status_text(read_status(Evidence(study), datetime.now(UTC)), more=True)
+
+
+def test_every_command_prints_the_same_numbers_for_a_study(variant: Make, tmp_path: Path) -> None:
+    """Before anything is drawn, when it is, by batches, in the status and in the report; of ten studies."""
+    counts = {}
+    for name, study, platform in studies(variant, tmp_path):
+        options, study_options = PlanOptions(campaigns=1, pairs=(30,), raters=(2,)), study.arguments.split()
+        counts[name] = printed(plan_text(study, options))
+        if study.judging.transforms:
+            generate(study, allow_code=True)
+        sampled = here("sample", *study_options)
+        counts[name] += [*printed(sampled.stdout), *printed(status_of(study))]
+        if platform:
+            counts[name] += printed(here("crowd", "plan", *study_options, "--platform", platform).stdout)
+        shown = [pair.pair_id for pair in CampaignRecords(study).shown]
+        assert counts[name][0].answers <= len(shown) * study.raters.per_pair
+    assert {name for name, found in counts.items() if len(set(found)) != 1} == set(), counts
+    assert sorted(map(len, counts.values())) == [3] * 7 + [4] * 3
+
+
+def test_hours_and_bonuses_do_not_depend_on_the_order_of_batches(variant: Make) -> None:
+    """Batches of 8, 8, 9 and 8 pairs at 30 s; 7 pairs that take 10% longer, 231 s, are owed 14 cents more."""
+    study = variant(name="hours", crowd=CROWD | {"fee": 0.0})
+    sizes = [Part(Queue("a", "en", "en"), n, 0, 0, 2, n, n / 120, 20 * n, 0) for n in (8, 8, 9, 8, 7)]
+    orders = {Tally(parts, study).cost_text.partition(",")[0] for parts in itertools.permutations(sizes[:4])}
+    assert orders == {"0.6 hours of work"}
+    assert Tally((sizes[4],), study).bonuses(0.1) == 28
+
+
+@pytest.mark.parametrize("how", ["excluded", "rejected"])
+def test_answers_that_are_asked_for_again_are_counted_alike_everywhere(
+    variant: Make, site: MTurkSite, how: str
+) -> None:
+    """Two workers for each of 12 pairs; what one of them did is to be done again: 12 of 24 answers, in every place."""
+    study = drawn(variant, crowd=CROWD)
+    launch(study, site)
+    wrong = [site.work(hit, "wrong", site.fields(hit, careless(study))) for hit in site.hits]
+    for hit in site.hits:
+        site.work(hit, "good", site.fields(hit, honest(study)))
+    step(study, site, collect)
+    if how == "rejected":
+        step(study, site, lambda campaign: judging.reject(campaign, wrong, "controls failed"))
+    else:
+        works: list[Work] = []
+        step(study, site, lambda campaign: works.extend(campaign.ledger.work()))
+        rater = next(work.pseudonym for work in works if work.submission.submission_id in wrong)
+        decide(study, rater, exclude=True, reason="controls failed")
+    at_once = read_status(Evidence(study), datetime.now(UTC))  # nobody is asked again yet
+    assert at_once.progress["open"].sum() == 12 and "; 12 of 24 answers are open" in status_text(at_once)
+    assert not at_once.progress["verdict"].str.startswith("ready").any()
+    assert "crowd launch" in str(next_step(replace(at_once, to_pay=("", ""), decided=True)))
+    launch(study, site)
+    status = read_status(Evidence(study), datetime.now(UTC))
+    assert (status.progress["open"].sum(), status.progress["wanted"].sum()) == (12, 24)
+    assert "; 12 of 24 answers are open" in status_text(status)
+    assert next_step(status).command.startswith("plumbline crowd approve --all ")  # workers wait for their pay
+    assert "12 answers" in str(next_step(replace(status, to_pay=("", ""))))
+    accept(study)
+    after = read_status(Evidence(study), datetime.now(UTC))
+    assert "12 of the 24 answers that the sample needs are still open" in after.doubts
+    (planned,) = printed(plan_text(study, PlanOptions(campaigns=1)))
+    material = campaign_material(Evidence(study))
+    assert material.asked_for is not None
+    everything = asked_exhibit(material.asked_for).frame.iloc[-1]
+    assert everything[["pairs", "answers_to_pairs", "answers"]].to_list() == list(planned)[:3]
+    # Three batches have 6 of the 8 controls: the others were drawn for a pilot that there is not.
+    assert everything["controls"] == 6 and methods_facts(material)["controls"][0].startswith("3 positive controls")
+    assert "8 controls and repeats, of which raters are asked about 6;" in (export(study) / "codebook.md").read_text()
+    (bill,) = read_summaries(Evidence(study))
+    assert bill.spent == sum(bill.spent_on.values()) and bill.planned == everything["cents"] == bill.spent_on["post"]

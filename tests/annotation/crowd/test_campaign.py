@@ -1,8 +1,13 @@
-"""Whole campaigns through real boto3 against a local MTurk: shares, limits, decisions, pay."""
+"""Whole campaigns, mostly through real boto3 against a local MTurk: shares, limits, decisions, pay, blocks."""
 
 from __future__ import annotations
 
+import importlib
+import json
+import re
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,51 +15,44 @@ import pytest
 from annotation.campaign.counting import coverage_of
 from annotation.campaign.offering import LEDGER, CampaignName
 from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.crowd import judging, pay
 from annotation.crowd.batches import Batch
-from annotation.crowd.campaign import next_batches
+from annotation.crowd.campaign import CrowdCampaign, next_batches
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger, Work
 from annotation.crowd.mturk.adapter import MTurk
-from annotation.crowd.platform import RefusedError
+from annotation.crowd.platform import CLASSES, Platform, RefusedError
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
 from annotation.ratings.decisions import decide, withdraw
-from annotation.sampling.sample import extend_sample
+from annotation.sampling.queues import block_numbers
+from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import StudyError
-from plumbline.study import Study
+from plumbline.study import ROOT, Study
 from plumbline.study.crowd import PTEB_COUNTRIES, CrowdSpec
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd import campaigns
-from tests.annotation.crowd.campaigns import careless, drawn, honest, launch, paid, rated, step, work, worked
+from tests.annotation.crowd.campaigns import (
+    CROWD,
+    careless,
+    drawn,
+    honest,
+    launch,
+    paid,
+    rate_on_prolific,
+    rated,
+    run,
+    step,
+    work,
+    worked,
+)
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite, WorkerRefusedError
+from tests.annotation.crowd.prolific.prolific_site import prolific_site
+from tests.annotation.sampling.test_queues import RULE
 
 # Four paraphrases, a positive and a negative control in a batch: 6 x $0.20 = $1.20, and MTurk's 20%: $1.44 a worker
 REWARD, UNIT = 120, 144
-
-
-def test_an_extended_sample_is_offered_in_batches_of_its_own(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant, sample={"pairs": 4, "batch": 4, "repeats": 0}, acceptance={"min_pairs": 4})
-    assert launch(study, site).posted == 1
-    grown = variant(
-        name="crowd",
-        transformations=["paraphrasing"],
-        sample={"pairs": 8, "batch": 4, "repeats": 0},
-        raters={"per_pair": 2},
-        acceptance={"min_pairs": 4},
-        crowd=campaigns.CROWD,
-    )
-    wave = extend_sample(grown, "more")
-    for hit in list(site.hits):
-        for worker in "AB":
-            work(study, site, hit, worker)
-    step(grown, site, collect)
-    step(grown, site, judging.approve_all)
-    launch(grown, site)
-    with Ledger(grown.scratch / LEDGER, grown.name, "mturk", "live") as ledger:
-        batches = [set(one.batch.pair_ids) for one in ledger.offered()]
-    new = {pair.pair_id for pair in CampaignRecords(grown).pairs if pair.wave == wave.number}
-    assert len(batches) == 2 and len(new) == 4 and new <= batches[1] and not new & batches[0]
 
 
 def test_batches_to_come_leave_withdrawn_pairs_out_and_those_that_are_out_stay(variant: Make, site: MTurkSite) -> None:
@@ -273,26 +271,6 @@ def test_what_signs_speak_against_is_paid_only_for_a_reason(variant: Make, site:
     assert site.assignments[wrong].status == "Approved" and site.assignments[again].status == "Submitted"
 
 
-def test_answers_that_cannot_be_read_are_named_and_left_to_a_person(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    launch(study, site)
-    (hit,) = site.hits
-    fields = site.fields(hit, honest(study))
-    bad = site.work(hit, "hacker", fields | {"batch": "'; DROP TABLE batches; --"})
-    good = site.work(
-        hit, "kind", fields | {next(k for k in fields if k.endswith(".comment")): '=HYPERLINK("x") <script>'}
-    )
-    found: list[object] = []
-    step(study, site, lambda campaign: found.append(collect(campaign).troubles))
-    (troubles,) = found
-    assert isinstance(troubles, dict) and set(troubles) == {bad}
-    assert '=HYPERLINK("x") <script>' in set(CampaignRecords(study).all_ratings["comment"])
-    left: list[judging.Case] = []
-    step(study, site, lambda campaign: left.extend(judging.approve_all(campaign)[1]))
-    assert [(case.advice, case.work.submission.submission_id) for case in left] == [("ask", bad)]
-    assert site.assignments[good].status == "Approved"
-
-
 def translations(variant: Make, **crowd: object) -> Study:
     """Paraphrases of English and its translations, all batches open at once."""
     return drawn(
@@ -357,3 +335,126 @@ def test_a_command_parses_each_batch_once_and_all_work_a_few_times(
         times.clear()
         step(study, site, what)
         assert times["model_validate_json"] <= 6 and times["work"] <= 8, (name, times)
+
+
+@pytest.fixture
+def study(variant: Make) -> Study:
+    """Three blocks of eight paraphrases, a batch each."""
+    return drawn(
+        variant,
+        sample={"pairs": 24, "batch": 8, "repeats": 0},
+        raters={"per_pair": 2, "blocks": [8, 16, 24]},
+        acceptance=RULE,
+        crowd=CROWD | {"share": 1.0, "address": "https://argilla.example.org"},
+    )
+
+
+def offer_next(campaign: CrowdCampaign) -> None:
+    campaign.launch()
+
+
+def rate(study: Study, site: MTurkSite) -> None:
+    """Two workers rate all that is open; their answers are collected and paid."""
+    for number, hit in enumerate(list(site.hits)):
+        for worker in ("A", "B"):
+            if sum(given.hit is site.hits[hit] for given in site.assignments.values()) < 2:
+                site.work(hit, f"{worker}{number}", site.fields(hit, honest(study)), 600)
+    step(study, site, collect)
+    step(study, site, judging.approve_all)
+
+
+def offered_blocks(study: Study) -> list[set[int]]:
+    """The blocks of each batch's pairs; controls that are left of an earlier block are in a later one's batch."""
+    numbers = block_numbers(study, CampaignRecords(study).pairs)
+    with Ledger(study.scratch / LEDGER, study.name, "mturk", "live") as ledger:
+        return [{numbers[pair_id] for pair_id in {*offer.batch.pair_ids} & {*numbers}} for offer in ledger.offered()]
+
+
+def test_a_prolific_study_is_the_next_block_until_a_look_decides(study: Study) -> None:
+    rating = honest(study)
+
+    def rates() -> Callable[[str], dict[str, int]]:
+        return lambda pair_id: {name: rating(pair_id, name) for name in ("quality", "fluency")}
+
+    with prolific_site() as prolific:
+        for number, batches in enumerate([1, 2, 2]):
+            step(study, prolific, offer_next)
+            step(study, prolific, offer_next)  # nothing new was rated: nothing more is offered
+            assert len(prolific.studies) == batches
+            for key in list(prolific.studies)[number:]:
+                for person in range(2):
+                    rate_on_prolific(study, prolific, key, f"{2 * number + person + 1:024x}", rates)
+            step(study, prolific, collect)
+            step(study, prolific, judging.approve_all)
+    (verdict,) = accept(study).verdicts
+    assert (verdict.decision, verdict.n_pairs) == ("accepted", 16)
+    assert len(prolific.paid) == 4 and all(len(cents) == 1 for cents in prolific.paid.values())
+
+
+def test_killed_before_the_next_block_it_is_offered_and_paid_once(study: Study, site: MTurkSite) -> None:
+    """And killed again further on, each time that it is given again."""
+    step(study, site, offer_next)
+    rate(study, site)
+    once = site.balance - site.available
+
+    def platform() -> Platform:
+        return MTurk(study, "live", client=site.client())
+
+    for place in ("before add_batches", "after add_batches", "before post", "after post"):
+        assert not run(study, platform, offer_next, 10**6, lambda at, place=place: at == place)  # type: ignore[misc]
+    step(study, site, offer_next)
+    step(study, site, offer_next)
+    assert len(site.hits) == 2 and offered_blocks(study) == [{0}, {1}]
+    rate(study, site)
+    step(study, site, offer_next)
+    assert len(site.hits) == 2 and site.balance - site.available == 2 * once
+
+
+def test_no_block_is_offered_beyond_the_limit(study: Study, site: MTurkSite) -> None:
+    step(study, site, offer_next)
+    rate(study, site)
+    spent, stopped = site.balance - site.available, list[str]()
+    step(study, site, lambda campaign: stopped.append(campaign.launch().stopped), limit=spent)
+    assert "the limit is" in stopped[0] and len(site.hits) == 1
+    plan = plan_text(Evidence(study), CampaignName("mturk", "live"))
+    assert "which offers the next block only for what is undecided" in plan
+
+
+def test_a_platform_of_one_file_runs_a_campaign(variant: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    guide = (ROOT / "docs/guides/maintainer.md").read_text(encoding="utf-8")
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", guide, re.DOTALL) if "class Laboratory" in block]
+    assert len(code.splitlines()) <= 60
+    (tmp_path / "laboratory.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(CLASSES, "laboratory", "laboratory:Laboratory")  # type: ignore[misc]
+    made = importlib.import_module("laboratory")
+    monkeypatch.setattr(made, "FOLDER", tmp_path / "handed in")
+    study = drawn(variant)
+
+    def platform() -> object:
+        return made.Laboratory(study, "live", "laboratory-live.json")
+
+    def step(what: object) -> None:
+        assert run(study, platform, what, 10**6)  # type: ignore[arg-type]
+
+    step(lambda campaign: campaign.launch())
+    with Ledger(study.scratch / LEDGER, study.name, "laboratory", "live") as ledger:  # type: ignore[arg-type]
+        (batch,) = [offer.batch for offer in ledger.offered() if ledger.operation("post", offer.batch.batch_id)]
+    rates = honest(study)
+    for person in ("ann", "bob"):
+        answers = {
+            pair_id: {name: rates(pair_id, name) for name in load_rubric(study).question_names()}
+            for pair_id in batch.pair_ids
+        }
+        file = made.FOLDER / batch.batch_id / f"{person}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(answers), encoding="utf-8")
+    step(collect)
+    step(judging.approve_all)
+    step(judging.approve_all)  # nothing is paid twice
+    account = json.loads((study.scratch / "laboratory-live.json").read_text(encoding="utf-8"))
+    assert [(paid["worker"], paid["cents"]) for paid in account["payments"]] == [("ann", 120), ("bob", 120)]
+    ratings = CampaignRecords(study).all_ratings
+    assert set(ratings["source"]) == {"laboratory"} and len(ratings) == 2 * 6 * 2
+    (summary,) = read_summaries(Evidence(study))
+    assert (summary.platform, summary.rewards, summary.states["approved"]) == ("laboratory", 240, 2)

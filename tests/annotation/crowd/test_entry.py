@@ -42,8 +42,6 @@ def crowd(url: str, **changes: Any) -> dict[str, Any]:
 
 
 class Visitor:
-    """A browser without scripts."""
-
     def __init__(self, argilla: Argilla, room: Room, pid: str) -> None:
         self.room, self.pid = room, pid
         no_connection_left = httpx.Limits(max_keepalive_connections=0)
@@ -275,12 +273,6 @@ def changed_room(home: server.Home, room: Room, **changes: object) -> None:
     file.write_text(json.dumps(whole), encoding="utf-8")
 
 
-def test_a_room_does_not_fill_without_end(argilla: Argilla, home: server.Home, study: Study, visitor: Visitor) -> None:
-    changed_room(home, visitor.room, most=0)
-    assert visitor.begin().status_code == 503
-    assert user_of(argilla, study, visitor.pid, visitor.room) is None
-
-
 def test_made_up_ids_take_no_place_from_who_prolific_knows(
     argilla: Argilla, home: server.Home, study: Study, offer: Offer, visitor: Visitor, pid: str
 ) -> None:
@@ -373,43 +365,33 @@ def test_a_damaged_file_of_rooms_closes_the_entrance_and_not_the_server(
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize("offer", [8], indirect=True)
 def test_who_discarded_too_much_is_asked_again_about_what_they_discarded(
     argilla: Argilla, room: Room, pid: str, page: Page
 ) -> None:
+    """About all of it, also where some are discarded again."""
     page.goto(f"{argilla.url}/crowd/enter/{room.room_id}?PROLIFIC_PID={pid}&STUDY_ID={'a' * 24}&SESSION_ID={'b' * 24}")
     page.get_by_role("checkbox", name="I agree").check()
     page.get_by_role("button", name="Begin").click()
-    for place in (1, 2):
-        expect(page.locator("#turn")).to_have_text(f"Pair {place} of 2")
-        page.get_by_role("button", name="I cannot judge this pair").click()
-        page.keyboard.press("2")
-    expect(page.get_by_role("heading", name="Too few pairs are rated")).to_be_visible()
-    page.get_by_role("link", name="Go on", exact=True).click()
-    expect(page.locator("#turn")).to_have_text("Pair 1 of 2")
-    expect(page.get_by_text("You discarded this")).to_be_visible()
-    page.keyboard.press("Enter")  # leaves it so
-    expect(page.locator("#turn")).to_have_text("Pair 2 of 2")
-    for key in ("4", "5", "Enter"):
-        page.keyboard.press(key)
-    expect(page.get_by_text(room.code, exact=True)).to_be_visible()
 
-
-@pytest.mark.browser
-@pytest.mark.parametrize("offer", [8], indirect=True)
-def test_who_discards_again_is_still_asked_about_all_that_they_discarded(
-    argilla: Argilla, room: Room, pid: str, page: Page
-) -> None:
-    page.goto(f"{argilla.url}/crowd/enter/{room.room_id}?PROLIFIC_PID={pid}&STUDY_ID={'a' * 24}&SESSION_ID={'b' * 24}")
-    page.get_by_role("checkbox", name="I agree").check()
-    page.get_by_role("button", name="Begin").click()
-    for discarded in (8, 7):
-        for place in range(1, discarded + 1):
+    def discard(*places: int) -> None:
+        for place in places:
             expect(page.locator("#turn")).to_have_text(f"Pair {place} of 8")
             page.get_by_role("button", name="I cannot judge this pair").click()
             page.keyboard.press("2")
-        if discarded == 8:
-            page.get_by_role("link", name="Go on", exact=True).click()
-    expect(page.locator("#turn")).to_have_text("Pair 8 of 8")
+
+    discard(*range(1, 9))
+    expect(page.get_by_role("heading", name="Too few pairs are rated")).to_be_visible()
+    page.get_by_role("link", name="Go on", exact=True).click()
+    expect(page.locator("#turn")).to_have_text("Pair 1 of 8")
+    expect(page.get_by_text("You discarded this")).to_be_visible()
+    page.keyboard.press("Enter")  # leaves it so
+    discard(2, 3)
+    for place in range(4, 9):
+        expect(page.locator("#turn")).to_have_text(f"Pair {place} of 8")
+        for key in ("4", "5", "Enter"):
+            page.keyboard.press(key)
+    expect(page.get_by_text(room.code, exact=True)).to_be_visible()
 
 
 @pytest.mark.browser

@@ -219,14 +219,6 @@ def test_answers_that_come_after_the_submission_are_collected(variant: Make, pro
     assert found[1] == {} and CampaignRecords(study).ratings["pair_id"].nunique() == 4
 
 
-def test_a_language_that_prolific_lacks_is_said_before_anything_is_offered(variant: Make, prolific: Site) -> None:
-    """The paraphrases come first and could be offered; of Spanish and Arabic this Prolific knows no readers."""
-    study = drawn(variant, transformations=["paraphrasing", "translation"], crowd={**PROLIFIC, "share": 1.0})
-    with pytest.raises(StudyError, match="Prolific cannot filter for readers of .*; nothing was offered"):
-        launch(study, prolific)
-    assert not prolific.studies and read_summaries(Evidence(study)) == []
-
-
 def test_returned_work_is_used_no_more_and_a_rejection_after_closing_gives_its_money_back(
     variant: Make, prolific: Site
 ) -> None:

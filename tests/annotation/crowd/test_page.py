@@ -18,7 +18,6 @@ ROOM: dict[str, Any] = {
 
 
 def every(room: dict[str, Any]) -> list[str]:
-    """All pages of a room, as HTML."""
     made = [
         pages.entrance("room", room, "ticket"),
         pages.resume("room", room, 1, "ticket"),

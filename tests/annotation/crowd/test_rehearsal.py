@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 import re
+import signal
 import subprocess
+import sys
+import time
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +22,11 @@ from annotation import server
 from annotation.campaign.offering import LEDGER
 from annotation.campaign.records import BLOCK_LOOKS, CampaignRecords
 from annotation.commands.planning import PlanOptions, plan_text
-from annotation.crowd import judging
-from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.pay import dollars
 from annotation.crowd.platform import platform_class
-from annotation.crowd.rehearsal import MadeUpCrowd, worker_of
+from annotation.crowd.rehearsal import MadeUpCrowd
 from annotation.crowd.summary import read_summaries
 from annotation.csv_answers import collect_csv
 from annotation.export import export
@@ -34,23 +35,20 @@ from annotation.preview import write_preview
 from annotation.ratings.answers import Answer, SourcePart, answers_line, keep
 from annotation.report.page import write_report
 from annotation.sampling.sample import draw_sample
-from annotation.status.next_step import next_step
 from annotation.status.progress import stages_of
-from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import Manifest, stage
 from plumbline.study import Study, load_study
+from tests import forks
 from tests.annotation.campaigns import SYSTEMS, Make, systems
 from tests.annotation.crowd import campaigns
-from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, own, places, prepared
 from tests.annotation.crowd.campaigns import CROWD, drawn, honest, step
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
+from tests.annotation.crowd.test_bill import printed as counts_in
 from tests.annotation.crowd.test_commands import Crowd, crowd  # noqa: F401 (a fixture)
-from tests.annotation.crowd.test_one_count import printed as counts_in
 from tests.annotation.sampling.test_queues import RULE
-from tests.scale import scaled
 from tests.shared import generate_once
 
 PLAY = ("--platform", "rehearsal", "--max-cost", "100", "--yes")
@@ -134,9 +132,6 @@ def test_after_a_rehearsal_the_next_step_is_real_workers(variant: Make, crowd: C
     study = drawn(variant)
     with stage(study, "preview", [], [write_preview(CampaignRecords(study))]):
         pass
-    first = crowd(study, "status")[1]
-    assert f"Next: plumbline crowd plan --platform rehearsal {study.arguments}" in first
-    assert "Next: plumbline crowd launch --platform rehearsal" in crowd(study, "plan", *PLAY[:2])[1]
     assert crowd(study, "launch", *PLAY)[0] == 0
     unread = crowd(study, "approve", "--all")[1]  # nobody decides about answers that were not read
     assert "not been collected yet" in unread and f"Next: plumbline collect {study.arguments}" in unread
@@ -144,18 +139,6 @@ def test_after_a_rehearsal_the_next_step_is_real_workers(variant: Make, crowd: C
     after = crowd(study, "close", *PLAY[:2], "--forget")[1]
     assert f"Next: plumbline crowd plan --platform prolific --live {study.arguments}" in after
     assert "name crowd.platform in the study" in after and not read_summaries(Evidence(study))
-    assert study.crowd is not None
-    named = study.model_copy(update={"crowd": study.crowd.model_copy(update={"platform": "link"})})
-    following = next_step(read_status(Evidence(named), datetime.now(UTC)))
-    assert following.command == f"plumbline crowd plan --platform link --live {study.arguments}"
-
-
-def test_a_fee_that_is_left_out_is_said(variant: Make, crowd: Crowd) -> None:  # noqa: F811
-    study = drawn(variant, crowd={"countries": {"en": ["US"]}, "platform": "prolific"})
-    plan, launched = crowd(study, "plan", "--platform", "rehearsal"), crowd(study, "launch", *PLAY)
-    left_out = "without a fee of the platform, as crowd.fee names none"
-    assert launched[0] == 0 and launched[1].count("no page: workers are made up") == 1
-    assert left_out in plan[1] and left_out in crowd(study, "status")[1]
 
 
 def test_each_worker_saw_the_outputs_of_a_page_in_an_order_of_their_own(tmp_path: Path, crowd: Crowd) -> None:  # noqa: F811
@@ -182,20 +165,11 @@ def test_the_same_seed_gives_the_same_crowd(variant: Make, tmp_path: Path) -> No
         works = json.loads((copy.scratch / "rehearsal.json").read_text(encoding="utf-8"))["notes"]["submissions"]
         accounts.append([{**work, "submitted_at": ""} for work in works])
     assert accounts[0] == accounts[1] and accounts[0]
-    workers = [worker_of(1, number) for number in range(1000)]
-    careless = sum(worker.rater.noise == 8 for worker in workers)
-    assert 60 < careless < 120 and len({worker.speed for worker in workers}) == 1000
 
 
 def test_the_limit_is_practised_and_live_is_refused(variant: Make, crowd: Crowd) -> None:  # noqa: F811
     study = drawn(variant, crowd={**CROWD, "share": 1.0, "fee": 0.25})
-    assert (
-        crowd(study, "launch", "--platform", "rehearsal")[2]
-        .strip()
-        .endswith(
-            "[REHEARSAL] a rehearsal spends money and needs a limit; add --max-cost DOLLARS, for the whole campaign"
-        )
-    )
+    assert "a rehearsal spends money and needs a limit; add --max-cost DOLLARS" in crowd(study, "launch", *PLAY[:2])[2]
     code, _, complaint = crowd(study, "launch", *PLAY, "--live")
     assert code == 2 and "a rehearsal is never live" in complaint
     code, out, complaint = crowd(study, "launch", "--platform", "rehearsal", "--max-cost", "6.01", "--yes")
@@ -302,71 +276,44 @@ def test_exported_ratings_of_a_rehearsal_are_refused_in_a_study_of_people_and_th
     assert f"{4 - per_pair} do not count: a pair's first {per_pair} do" in answers_line(CampaignRecords(study))
 
 
-# A batch by one worker each: everybody is paid once and every answer collected once, wherever a command ends.
-
-RUNS = scaled(1, 100)
-PLACES = places(())
-LIMIT = BATCHES * (REWARD + 500)
-
-
-class BrokenRehearsal(Broken):
-    """The shipped crowd; its workers come by themselves."""
-
-    def __init__(self, study: Study, seed: int) -> None:
-        super().__init__(study, seed, LIMIT, own(PLACES, seed, RUNS))
-
-    def platform(self) -> MadeUpCrowd:
-        return MadeUpCrowd(self.study)
-
-    def work(self) -> None:
-        """Time passes at each look."""
-
-    def judge(self, campaign: CrowdCampaign) -> None:
-        """The first that can be is rejected, all others approved."""
-        judging.finish(campaign)
-        works = [work for work in campaign.ledger.work() if work.submission.state == "submitted" and work.answered]
-        ids = [work.submission.submission_id for work in works]
-        if ids and "reject" not in {review.decision for review in campaign.ledger.judgements()}:
-            judging.reject(campaign, [ids.pop(0)], "failed the controls")
-        judging.approve(campaign, ids, "the others")
-
-    def states(self) -> dict[str, str]:
-        account = MadeUpCrowd(self.study).account
-        works = {work["submission_id"]: work["state"] for work in account.notes.get("submissions", [])}
-        decided = {key: verdict.decision for key, verdict in account.decisions.items()}
-        return {key: state for key, state in (works | decided).items() if state != "returned"}
-
-    def spent(self) -> int:
-        account, states = MadeUpCrowd(self.study).account, self.states()
-        held = 0
-        for offer in account.offers.values():
-            works = [work for work in account.notes.get("submissions", []) if work["posted_id"] == offer.posted_id]
-            now = [states[work["submission_id"]] for work in works if work["submission_id"] in states]
-            taken = max(offer.places, len(now)) if offer.open else len(now)
-            held += (taken - now.count("rejected")) * offer.reward
-        return held + sum(payment.cents for payment in account.payments.values() if payment.kind == "bonus")
+def start(study: Study, home: Path, name: str, *words: str) -> forks.Popen:
+    options = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home)]
+    command = [sys.executable, "-m", "plumbline", *([] if name == "collect" else ["crowd"]), name, *options, *words]
+    return forks.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.fixture(scope="module")
-def broken_study(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    return prepared(tmp_path_factory.mktemp("crowd"), fee=0.0)
-
-
-@pytest.mark.parametrize("seed", range(RUNS))
-def test_everybody_is_paid_once_and_every_answer_collected_once(broken_study: Study, tmp_path: Path, seed: int) -> None:
-    broken = BrokenRehearsal(campaigns.copied(broken_study, tmp_path), seed)
-    broken.go()
-    payments = MadeUpCrowd(broken.study).account.payments.values()
-    rewards, bonuses = (Counter(one.submission_id for one in payments if one.kind == kind) for kind in
-                        ("reward", "bonus"))  # fmt: skip
-    assert len(rewards) == BATCHES and set(rewards.values()) == {1} and set(bonuses.values()) <= {1}
-    broken.check()
-
-
-def test_a_study_that_people_rated_takes_no_rehearsal(variant: Make) -> None:
-    study = drawn(variant)
-    platform = MadeUpCrowd(study)
+def test_a_command_that_is_killed_and_given_again_pays_nobody_twice(variant: Make, tmp_path: Path) -> None:
+    study = drawn(variant, sample={"pairs": 4, "batch": 4, "repeats": 0}, acceptance={"min_pairs": 4},
+                  crowd={**CROWD, "share": 1.0, "fee": 0.0})  # fmt: skip
+    chance, took = random.Random(38), 0.0
+    rounds = [("launch", *PLAY), ("collect",), ("approve", "--all"), ("launch", *PLAY[2:]), ("bonus", *PLAY[2:])]
+    killed = 0
+    for name, *words in rounds:
+        if took:  # as long as the command before
+            process = start(study, tmp_path, name, *words)
+            time.sleep(took * chance.uniform(0.4, 1.05))
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            killed += process.returncode == -signal.SIGKILL
+        began = time.monotonic()
+        process = start(study, tmp_path, name, *words)
+        out, err = process.communicate()
+        took = time.monotonic() - began
+        assert process.returncode == 0, (name, out, err)
+    account = json.loads((study.scratch / "rehearsal.json").read_text(encoding="utf-8"))
+    for kind in ("reward", "bonus"):
+        paid = Counter(row["submission_id"] for row in account["payments"] if row["kind"] == kind)
+        assert set(paid.values()) <= {1}
+    assert len({offer["batch_id"] for offer in account["offers"]}) == len(account["offers"])
+    states = {work["submission_id"]: work["state"] for work in account["notes"]["submissions"]}
+    states |= {row["submission_id"]: row["decision"] for row in account["decisions"]}
+    (reward,) = {offer["reward"] for offer in account["offers"]}
+    held = sum(state not in ("returned", "rejected") for state in states.values())  # paid, or at work still
+    bonuses = sum(row["cents"] for row in account["payments"] if row["kind"] == "bonus")
+    rewards = [row for row in account["payments"] if row["kind"] == "reward"]
+    assert len(rewards) == list(states.values()).count("approved") > 0
     with Ledger(study.scratch / LEDGER, study.name, "rehearsal", "sandbox") as ledger:
-        campaign = CrowdCampaign(study, platform, ledger, campaigns.KEY, 10**6)
-        with pytest.raises(StudyError, match="has no submission|not in the REHEARSAL campaign"):
-            judging.approve(campaign, ["REHEARSAL-00001"])
+        assert ledger.spent() == held * reward + bonuses
+    ratings = CampaignRecords(study).all_ratings
+    assert len(ratings) and not ratings.duplicated(["pair_id", "rater_id", "question"]).any()
+    assert killed, "no command was killed while it ran"

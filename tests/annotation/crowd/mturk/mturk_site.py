@@ -6,15 +6,8 @@
         assignment = site.work(hit_id, "W1")      # a worker takes the HIT and submits 4s; or own `fields`
         site.paid                                 # {("W1", assignment): [120, 30]}: reward, then bonuses; cents
 
-`fault` is called before and after the effect of each call, with the operation's name (`SendBonus`) and "before" or
-"after"; what it returns is what the client gets instead of an answer: "error" (500, ServiceFault), "throttle" (400,
-ThrottlingException), "drop" (the connection is closed), None for no fault. What it raises goes no further than a 500.
-
-Others: `calls` (all operations in order), `lag` (how many calls of a list do not show a new HIT or bonus yet), `page`
-(most rows on a page of a list), `expire(hit)` and `approve_waiting()` (time passes), `forget_tokens()` (24 hours
-pass), `shut` (an error that answers every call: code and message), `fields(hit, rate)` (what the form would send),
-`accept(hit, worker)` and `submit(assignment, fields)` (for a browser), `hits`, `assignments`, `qualifications`,
-`kept_out`, `available` (cents).
+`fault` is called before and after the effect of each call; what it returns is what the client gets instead of an
+answer. `lag` is how many calls of a list do not show a new HIT or bonus yet, `shut` what answers every call.
 """
 
 from __future__ import annotations
@@ -45,21 +38,12 @@ Body = dict[str, Any]
 FAULTS: dict[str, tuple[int, Body] | None] = {
     "drop": None,
     "throttle": (400, {"__type": "ThrottlingException", "Message": "Rate exceeded"}),
-    "error": (
-        500,
-        {
-            "__type": "ServiceFault",
-            "Message": "Service unavailable",
-            "TurkErrorCode": "AWS.MechanicalTurk.ServiceUnavailable",
-        },
-    ),
+    "error": (500, {"__type": "ServiceFault", "TurkErrorCode": "AWS.MechanicalTurk.ServiceUnavailable"}),
 }
 ANSWERS = "http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/2005-10-01/QuestionFormAnswers.xsd"
 
 
 class RequestError(Exception):
-    """What the service answers with status 400: TurkErrorCode and message."""
-
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = f"AWS.MechanicalTurk.{code}"
@@ -71,8 +55,6 @@ class WorkerRefusedError(Exception):
 
 @dataclass
 class Hit:
-    """A HIT as it is."""
-
     id: str
     type: Body
     body: Body
@@ -83,20 +65,16 @@ class Hit:
 
     @property
     def html(self) -> str:
-        """The page that workers get."""
         question: str = self.body["Question"]
         return question.split("<![CDATA[", 1)[1].rsplit("]]>", 1)[0]
 
     @property
     def reward(self) -> int:
-        """Cents."""
         return cents(self.type["Reward"])
 
 
 @dataclass
 class Assignment:
-    """A worker's work on a HIT."""
-
     id: str
     hit: Hit
     worker: str
@@ -111,7 +89,6 @@ class Assignment:
 
 
 def cents(amount: str) -> int:
-    """`"1.25"` is 125."""
     return round(float(amount) * 100)
 
 
@@ -141,7 +118,6 @@ class MTurkSite:
         self._served.close()
 
     def client(self, retries: int = 0) -> Any:
-        """A real boto3 client of this site."""
         config = Config(retries={"mode": "standard", "total_max_attempts": retries + 1})
         return boto3.client(
             "mturk", region_name="us-east-1", endpoint_url=self.url, aws_access_key_id="test",
@@ -196,17 +172,9 @@ class MTurkSite:
         return sent
 
     def expire(self, hit_id: str) -> None:
-        """The HIT's time is over."""
         self.hits[hit_id].ends = datetime.now(UTC) - timedelta(seconds=1)
 
-    def approve_waiting(self) -> None:
-        """The time for review is over: MTurk approves by itself."""
-        for one in self.assignments.values():
-            if one.status == "Submitted":
-                one.status, one.decided = "Approved", datetime.now(UTC)
-
     def forget_tokens(self) -> None:
-        """24 hours pass: no call is known by its token any more."""
         self._tokens.clear()
 
     @property
@@ -231,7 +199,6 @@ class MTurkSite:
     # The operations, by MTurk's names
 
     def answer(self, operation: str, body: Body) -> Body:
-        """Carry out one call. Raises RequestError."""
         method = getattr(self, f"_{operation}", None)
         if method is None:
             raise RequestError("UnknownOperation", f"{operation} is not known here")
@@ -459,7 +426,6 @@ def _bonus(one: Assignment, amount: int, reason: str, at: datetime) -> Body:
 
 
 def answer_xml(fields: Mapping[str, str]) -> str:
-    """A form's fields as MTurk hands them to the requester."""
     rows = "".join(
         f"<Answer><QuestionIdentifier>{escape(name)}</QuestionIdentifier><FreeText>{escape(text)}</FreeText></Answer>"
         for name, text in fields.items()
@@ -468,7 +434,6 @@ def answer_xml(fields: Mapping[str, str]) -> str:
 
 
 def form_data(html: str) -> Any:
-    """What a form shows: its task, with the batch and the pairs."""
     data = data_of(html)
     return {**data["task"], "batch": data["task"]["queue"], "pairs": data["items"], "drawn": data["drawn"]}
 
@@ -477,7 +442,6 @@ class _Handler(SiteHandler):
     site: MTurkSite
 
     def do_POST(self) -> None:  # noqa: N802
-        """A call of the protocol, or a worker's form."""
         body = self.body()
         if urlsplit(self.path).path == "/mturk/externalSubmit":
             fields = {name: values[-1] for name, values in parse_qs(body.decode(), keep_blank_values=True).items()}

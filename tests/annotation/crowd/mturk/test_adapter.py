@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -12,11 +11,11 @@ import pytest
 
 from annotation.campaign.offering import Mode
 from annotation.crowd.mturk.adapter import ENDPOINTS, MTurk
-from annotation.crowd.platform import NoMoneyError, RefusedError, UncertainError
+from annotation.crowd.platform import RefusedError, UncertainError
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study import Study
-from tests.annotation.crowd.made_offers import TEXTS, make_offer
 from tests.annotation.crowd.mturk.mturk_site import Fault, Moment, MTurkSite, WorkerRefusedError
+from tests.annotation.crowd.offers import TEXTS, make_offer
 
 COUNTRIES = {"countries": {"en": ["GB", "US"]}}
 
@@ -41,34 +40,6 @@ def once(operation: str, moment: Moment, fault: Fault) -> Callable[[str, Moment]
     """This fault at the first such call, no other."""
     left = [fault]
     return lambda op, when: left.pop() if left and (op, when) == (operation, moment) else None
-
-
-def test_a_batch_goes_out_and_comes_back(study: Study, site: MTurkSite) -> None:
-    """Two workers rate; one is approved and gets a bonus, one is rejected: 1.20 + 0.35 dollars, and nothing."""
-    platform, offer = mturk(study, site), make_offer()
-    hit = platform.post(offer, "t1")
-    good = site.work(hit, "W1", seconds=90)
-    bad = site.work(hit, "W2")
-
-    first = next(one for one in platform.submissions(hit) if one.worker == "W1")
-    assert (first.submission_id, first.posted_id, first.state, first.seconds) == (good, hit, "submitted", 90)
-    answers = platform.answers(first, offer)
-    assert [(one.pair_id, dict(one.values), one.seconds) for one in answers] == [
-        ("p0", {"quality": 4, "fluency": 4}, 20.5),
-        ("p1", {"quality": 4, "fluency": 4}, 20.5),
-    ]
-    platform.approve(first)
-    platform.bonus(platform.submission(good), 35, "It took longer", "t2")
-    platform.reject(platform.submission(bad), "All answers were equal")
-
-    assert site.paid == {("W1", good): [120, 35], ("W2", bad): []}
-    assert site.assignments[bad].feedback == "All answers were equal"
-    assert {one.submission_id: (one.state, one.bonuses) for one in platform.submissions(hit)} == {
-        good: ("approved", (35,)),
-        bad: ("rejected", ()),
-    }
-    # 3 places at 1.20 + 20% = 4.32; one rejected gives 1.44 back; the bonus is 0.35 + 0.07.
-    assert platform.balance() == 1_000_000 - 432 + 144 - 42
 
 
 def test_every_page_of_a_list_is_read(study: Study) -> None:
@@ -105,37 +76,17 @@ def test_who_may_work(study: Study, site: MTurkSite, mode: Mode) -> None:
     assert asked == wanted
 
 
-@pytest.mark.parametrize(
-    ("languages", "countries"), [(("en", "tr"), ["TR"]), (("tr", "en"), ["TR"]), (("tr", "tr"), ["TR"])]
-)
-def test_the_rarer_language_says_where_workers_are(
-    study: Study, site: MTurkSite, languages: tuple[str, str], countries: list[str]
-) -> None:
-    hit = mturk(study, site).post(make_offer(languages=languages), "t")
-    asked = site.hits[hit].type["QualificationRequirements"][0]["LocaleValues"]
-    assert [one["Country"] for one in asked] == countries
-
-
-def test_a_hit_is_as_the_study_wants_it(study: Study, site: MTurkSite) -> None:
+def test_a_hit_is_as_the_study_wants_it_and_where_its_rarer_language_is_read(study: Study, site: MTurkSite) -> None:
     platform = mturk(study, site)
-    hit = site.hits[platform.post(make_offer(reward=105), "t")]
-    assert hit.type["Reward"] == "1.05"
-    assert hit.type["AssignmentDurationInSeconds"] == 3600
-    assert hit.type["AutoApprovalDelayInSeconds"] == 7 * 86_400
-    assert hit.body["LifetimeInSeconds"] == 7 * 86_400
-    assert (hit.body["MaxAssignments"], hit.body["UniqueRequestToken"]) == (3, "t")
-
-
-def test_keeping_out(study: Study, site: MTurkSite) -> None:
-    """Who is kept out takes no other batch, is not written to, and the qualification is made once, by name."""
-    platform = mturk(study, site)
-    hit = platform.post(make_offer(), "t")
-    platform.keep_out("W1")
-    mturk(study, site).keep_out("W1")
-    with pytest.raises(WorkerRefusedError):
-        site.accept(hit, "W1")
-    site.work(hit, "W2")
-    assert len(site.qualifications) == 1
+    for languages in (("en", "tr"), ("tr", "en"), ("tr", "tr")):
+        hit = site.hits[platform.post(make_offer(reward=105, languages=languages), "".join(languages))]
+        assert hit.type["QualificationRequirements"][0]["LocaleValues"] == [{"Country": "TR"}]
+    assert (hit.type["Reward"], hit.type["AssignmentDurationInSeconds"], hit.body["MaxAssignments"]) == (
+        "1.05",
+        3600,
+        3,
+    )
+    assert hit.type["AutoApprovalDelayInSeconds"] == hit.body["LifetimeInSeconds"] == 7 * 86_400
 
 
 def test_a_qualification_that_lists_do_not_show_yet(study: Study) -> None:
@@ -145,26 +96,6 @@ def test_a_qualification_that_lists_do_not_show_yet(study: Study) -> None:
             mturk(study, site).prepare()
         mturk(study, site).prepare()  # the fourth list shows it
         assert len(site.qualifications) == 1
-
-
-# Tokens, and what nobody knows
-
-
-@pytest.mark.parametrize("fault", ["drop", "error", "throttle"])
-@pytest.mark.parametrize("retries", [0, 2])
-def test_no_hit_is_made_twice(study: Study, site: MTurkSite, fault: Fault, retries: int) -> None:
-    """The first answer is lost after the effect. boto3's second try, or ours, gets the HIT that there is."""
-    platform, offer = mturk(study, site, retries=retries), make_offer()
-    site.fault = once("CreateHITWithHITType", "after", fault)
-    if retries:
-        hit = platform.post(offer, "t")
-    else:
-        with pytest.raises(ServiceError) as caught:
-            platform.post(offer, "t")
-        assert not isinstance(caught.value, RefusedError)
-        hit = platform.post(offer, "t")
-    assert list(site.hits) == [hit]
-    assert platform.find_posted("t") == hit
 
 
 def test_a_hit_that_lists_do_not_show_yet_is_known_by_its_token(study: Study) -> None:
@@ -179,43 +110,19 @@ def test_a_hit_that_lists_do_not_show_yet_is_known_by_its_token(study: Study) ->
         assert list(site.hits) == [hit]
 
 
-@pytest.mark.parametrize("retries", [0, 1])
-def test_no_bonus_is_paid_twice(study: Study, site: MTurkSite, retries: int) -> None:
-    platform = mturk(study, site, retries=retries)
+def test_a_decision_is_not_turned_round(study: Study, site: MTurkSite) -> None:
+    platform = mturk(study, site)
     hit = platform.post(make_offer(), "t")
-    key = site.work(hit, "W1")
-    one = platform.submission(key)
-    assert not platform.is_bonus_paid(one, 35, "longer")
-    site.fault = once("SendBonus", "after", "drop")
-    if retries:
-        platform.bonus(one, 35, "longer", "b")
-    else:
-        with pytest.raises(UncertainError):
-            platform.bonus(one, 35, "longer", "b")
-    platform.bonus(one, 35, "longer", "b")
-    assert site.paid["W1", key] == [35]
-    assert platform.is_bonus_paid(one, 35, "longer")
-    assert not platform.is_bonus_paid(one, 36, "longer")
-    platform.bonus(one, 35, "longer", "other")  # another token is another bonus
-    assert site.paid["W1", key] == [35, 35]
-
-
-def test_decisions_may_be_repeated_but_not_turned_round(study: Study, site: MTurkSite) -> None:
-    platform = mturk(study, site, retries=1)
-    hit = platform.post(make_offer(), "t")
-    good, bad = (platform.submission(site.work(hit, worker)) for worker in ("W1", "W2"))
-    site.fault = once("ApproveAssignment", "after", "drop")  # boto3 tries again: the state is no longer Submitted
+    good, bad, other = (platform.submission(site.work(hit, worker)) for worker in ("W1", "W2", "W3"))
     platform.approve(good)
-    platform.approve(good)
-    platform.approve(platform.submission(good.submission_id))
-    platform.reject(bad, "why")
-    platform.reject(bad, "why")
+    for _ in range(2):
+        platform.reject(bad, "why")
     with pytest.raises(RefusedError, match="is rejected on MTurk"):
         platform.approve(bad)
     with pytest.raises(RefusedError, match="is approved on MTurk"):
         platform.reject(good, "why")
     with pytest.raises(RefusedError, match="1025 characters; MTurk sends only 1024"):
-        platform.reject(platform.submission(site.work(hit, "W3")), "x" * 1025)
+        platform.reject(other, "x" * 1025)
     assert [one.state for one in platform.submissions(hit)] == ["approved", "rejected", "submitted"]
 
 
@@ -239,13 +146,9 @@ def test_a_refusal_at_the_second_try_is_uncertain(study: Study, site: MTurkSite)
     assert platform.is_bonus_paid(one, 35, "longer")
 
 
-# Extending and closing
-
-
 def test_extending_and_closing(study: Study, site: MTurkSite) -> None:
     platform = mturk(study, site)
     hit = platform.post(make_offer(places=2), "t")
-    assert platform.posted(hit).open
     site.expire(hit)
     assert not platform.posted(hit).open
     for _ in range(2):  # the second one does nothing more
@@ -264,19 +167,6 @@ def test_extending_and_closing(study: Study, site: MTurkSite) -> None:
     assert not platform.posted(hit).open
     with pytest.raises(RefusedError, match="does not extend a HIT from . to 10 places"):
         platform.extend(hit, places=10, token="ten")
-
-
-def test_an_extension_that_was_lost_is_not_made_twice(study: Study, site: MTurkSite) -> None:
-    platform = mturk(study, site)
-    hit = platform.post(make_offer(places=2), "t")
-    site.fault = once("CreateAdditionalAssignmentsForHIT", "after", "error")
-    with pytest.raises(UncertainError):
-        platform.extend(hit, places=4, token="more")
-    platform.extend(hit, places=4, token="more")
-    assert platform.posted(hit).places == 4
-
-
-# Answers that are not as they should be
 
 
 UNREADABLE = [
@@ -333,9 +223,6 @@ def test_what_workers_write_stays_text(study: Study, site: MTurkSite) -> None:
     assert second.seconds != second.seconds
 
 
-# When it does not work
-
-
 def test_no_keys(study: Study, site: MTurkSite, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
@@ -369,25 +256,6 @@ def test_nobody_answers(study: Study) -> None:
         platform.balance()
 
 
-def test_not_enough_money(study: Study) -> None:
-    """3 x 1.20 dollars and 20% are 4.32; there are 4."""
-    with MTurkSite(balance=400) as site:
-        with pytest.raises(ServiceError, match="add money on the requester's site") as caught:
-            mturk(study, site).post(make_offer(), "t")
-        assert isinstance(caught.value, NoMoneyError)  # it had no effect: other work is not kept waiting for it
-        assert site.hits == {}
-
-
-def test_what_cannot_be_offered_is_refused_before_any_call(variant: Callable[..., Study], site: MTurkSite) -> None:
-    platform = mturk(variant(name="turks", crowd={}), site)
-    with pytest.raises(RefusedError, match="crowd.countries has no countries for 'en'"):
-        platform.post(make_offer(), "t")
-    many = make_offer([(random.Random(5).randbytes(40_000).hex(), "y")])
-    with pytest.raises(RefusedError, match="MTurk takes at most 65,535; set sample.batch below"):
-        platform.post(many, "t")
-    assert "CreateHITWithHITType" not in site.calls
-
-
 @pytest.mark.parametrize(("mode", "other"), [("sandbox", "live"), ("live", "sandbox")])
 def test_the_modes_never_meet(study: Study, mode: Mode, other: Mode) -> None:
     with pytest.raises(StudyError, match=f"is MTurk's {other} service, but the mode is {mode}"):
@@ -406,7 +274,10 @@ def test_the_modes_never_meet(study: Study, mode: Mode, other: Mode) -> None:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("fault", ["drop", "error", "throttle"])
-def test_faults_anywhere_end_in_the_same(study: Study, site: MTurkSite, moment: Moment, fault: Fault) -> None:
+@pytest.mark.parametrize("retries", [0, 2])  # boto3's own
+def test_faults_anywhere_end_in_the_same(
+    study: Study, site: MTurkSite, moment: Moment, fault: Fault, retries: int
+) -> None:
     """Every operation fails once; each step is repeated until it goes through. All is done exactly once."""
     failed: set[str] = set()
 
@@ -423,23 +294,27 @@ def test_faults_anywhere_end_in_the_same(study: Study, site: MTurkSite, moment: 
             except RefusedError:
                 raise
             except ServiceError:
-                continue
+                assert not retries
         raise AssertionError("it never goes through")
 
-    platform, offer = mturk(study, site), make_offer()
+    platform, offer = mturk(study, site, retries=retries), make_offer()
     site.fault = fails_once
     hit = insist(lambda: platform.find_posted("t") or platform.post(offer, "t"))
     insist(lambda: platform.extend(hit, places=4, token="x"))
-    key = site.work(hit, "W1")
-    (one,) = insist(lambda: list(platform.submissions(hit)))
+    key, bad = site.work(hit, "W1"), site.work(hit, "W2")
+    one, other = insist(lambda: list(platform.submissions(hit)))
     assert len(insist(lambda: platform.answers(one, offer))) == len(TEXTS)
     insist(lambda: platform.approve(one))
+    insist(lambda: platform.reject(other, "why"))
+    assert not insist(lambda: platform.is_bonus_paid(one, 7, "r"))
     insist(lambda: platform.bonus(one, 7, "r", "b"))
-    assert insist(lambda: platform.is_bonus_paid(one, 7, "r"))
+    insist(lambda: platform.bonus(one, 7, "r", "b"))
+    assert insist(lambda: platform.is_bonus_paid(one, 7, "r")) and not platform.is_bonus_paid(one, 8, "r")
     insist(lambda: platform.keep_out("W1"))
     insist(lambda: platform.close(hit))
     insist(platform.balance)
-    assert site.paid == {("W1", key): [120, 7]}
+    assert site.paid == {("W1", key): [120, 7], ("W2", bad): []}
     assert len(site.hits) == len(site.qualifications) == 1
-    assert not platform.posted(hit).open
-    assert platform.posted(hit).places == 4
+    assert not platform.posted(hit).open and platform.posted(hit).places == 4
+    platform.bonus(one, 7, "r", "other")  # another token is another bonus
+    assert site.paid["W1", key] == [120, 7, 7]

@@ -13,8 +13,8 @@ from annotation.crowd.platform import Offer
 from annotation.page.task import rating_words
 from annotation.ratings.answers import Answer
 from plumbline.study import Study
-from tests.annotation.crowd.made_offers import TEXTS, make_offer
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
+from tests.annotation.crowd.offers import TEXTS, make_offer
 from tests.annotation.test_browser import watch
 from tests.axe import findings
 from tests.conftest import browsing
@@ -35,7 +35,6 @@ class Worker:
         page.goto(f"{site.url}/task?{urlencode({'hitId': self.hit, 'assignmentId': assignment})}")
 
     def begin(self) -> None:
-        """Past the instructions and the consent."""
         self.page.get_by_role("checkbox").check()
         self.page.locator("#begin").click()
 
@@ -44,14 +43,12 @@ class Worker:
             self.page.keyboard.press(key)
 
     def turn(self, text: str) -> None:
-        """Wait for the pair with this text."""
         expect(self.page.locator(".part").get_by_text(text, exact=True)).to_be_visible()
 
     def submit(self, name: str = "Submit") -> None:
         self.page.get_by_role("button", name=name, exact=True).click()
 
     def answers(self) -> list[Answer]:
-        """What arrived."""
         expect(self.page.get_by_text("Submitted")).to_be_visible()
         (submission,) = self.platform.submissions(self.hit)
         return list(self.platform.answers(submission, self.offer))
@@ -69,8 +66,11 @@ def study(variant: Callable[..., Study]) -> Study:
 
 
 def test_a_worker_rates_by_keyboard_alone(page: Page, study: Study, site: MTurkSite) -> None:
-    """The consent by space, Enter; numbers rate, a pair is discarded, and what was answered outlives a reload."""
-    texts = [*TEXTS, ("The dog barked.", "There was barking by the dog.")]
+    """The consent by space, Enter; numbers rate, a pair is discarded, and what was answered outlives a reload.
+
+    Markup is shown as letters, and comes back as text.
+    """
+    texts = [*TEXTS, (HOSTILE, "]]> <!-- <script> ${7*7} {{ 7*7 }} =1+1")]
     worker = Worker(page, study, site, make_offer(texts))
     expect(page.get_by_text("lab@example.org").first).to_be_visible()
     worker.press("Enter")  # the consent has the focus, and is asked for
@@ -85,16 +85,16 @@ def test_a_worker_rates_by_keyboard_alone(page: Page, study: Study, site: MTurkS
     expect(page.locator("#progress")).to_have_text("1 of 3 pairs done")
     page.get_by_role("button", name="I cannot judge").focus()
     worker.press("Enter", "1")
-    worker.turn("The dog barked.")
+    worker.turn(HOSTILE)
     page.get_by_role("button", name="Comment").focus()
     worker.press("Enter")
-    page.keyboard.type("rain 5 <b>")  # a digit in a comment is a digit
+    page.keyboard.type(f"rain 5 {HOSTILE}")  # a digit in a comment is a digit
     worker.press("Escape")
     page.get_by_role("radiogroup").first.focus()
     worker.press("1", "2", "Enter")
     expect(page.locator("#progress")).to_contain_text("3 of 3 pairs done")
+    assert page.title() == "Paraphrasing, English"
     worker.submit()
-
     first, second, third = worker.answers()
     assert [dict(one.values) for one in (first, second, third)] == [
         {"quality": 4, "fluency": 5},
@@ -103,7 +103,7 @@ def test_a_worker_rates_by_keyboard_alone(page: Page, study: Study, site: MTurkS
     ]
     assert [one.status for one in (first, second, third)] == ["submitted", "discarded", "submitted"]
     assert [one.comment for one in (first, second, third)] == [
-        "", "I do not know the language well enough", "rain 5 <b>",
+        "", "I do not know the language well enough", f"rain 5 {HOSTILE}",
     ]  # fmt: skip
     assert worker.complaints == []
 
@@ -127,20 +127,6 @@ def test_two_tabs_of_one_assignment_make_one_answer(page: Page, study: Study, si
     ]  # fmt: skip
 
 
-def test_time_goes_to_the_pair_that_was_read(page: Page, study: Study, site: MTurkSite) -> None:
-    """15 s of the first pair, 20 s of the second. Reading the guidelines and a pause go to no pair."""
-    page.clock.install()
-    worker = Worker(page, study, site, make_offer())
-    page.clock.run_for(60_000)
-    worker.begin()
-    worker.turn(TEXTS[0][0])
-    for key, wait in (("3", 12_000), ("3", 3_000), ("Enter", 0), ("3", 20_000), ("3", 200_000), ("Enter", 0)):
-        page.clock.run_for(wait)
-        worker.press(key)
-    worker.submit()
-    assert [one.seconds for one in worker.answers()] == [pytest.approx(15, abs=1), pytest.approx(20, abs=1)]
-
-
 def test_a_preview_can_only_be_looked_at(page: Page, study: Study, site: MTurkSite) -> None:
     Worker(page, study, site, make_offer(), preview=True)
     expect(page.get_by_text("This is a preview. Accept the task to begin.")).to_be_visible()
@@ -149,12 +135,10 @@ def test_a_preview_can_only_be_looked_at(page: Page, study: Study, site: MTurkSi
     assert findings(page) == []
 
 
-@pytest.mark.parametrize("code", ["ar", "ur"])
-def test_a_page_right_to_left(page: Page, variant: Callable[..., Study], site: MTurkSite, code: str) -> None:
+def test_a_page_right_to_left(page: Page, variant: Callable[..., Study], site: MTurkSite) -> None:
     """Page, instructions, consent and buttons run from right to left in their language; an English text does not."""
-    raters, crowd = {"contact": "lab@example.org"}, {"countries": {code: ["US"]}}
-    parts = {"rubric": "pteb", "transformations": ["paraphrasing"], "wordings": [code], "acceptance": {}}
-    study = variant(name="pages", raters=raters, crowd=crowd, **parts)
+    code, parts = "ar", {"rubric": "pteb", "transformations": ["paraphrasing"], "acceptance": {}}
+    study = variant(name="pages", crowd={"countries": {code: ["US"]}}, wordings=[code], **parts)
     worker = Worker(page, study, site, make_offer([("نص", "The cat sat.")], languages=(code, code)))
     words = rating_words(code)
     expect(page.locator("html")).to_have_attribute("lang", code)
@@ -170,21 +154,4 @@ def test_a_page_right_to_left(page: Page, variant: Callable[..., Study], site: M
     worker.submit(words["submit"])
     (answer,) = worker.answers()
     assert dict(answer.values) == {"similarity": 5}
-    assert worker.complaints == []
-
-
-def test_hostile_texts_do_nothing(page: Page, study: Study, site: MTurkSite) -> None:
-    """Markup is shown as letters, formulas come back as text."""
-    worker = Worker(page, study, site, make_offer([(HOSTILE, "=1+1"), ("]]> <!-- <script>", "${7*7} {{ 7*7 }}")]))
-    worker.begin()
-    for text, comment in ((HOSTILE, HOSTILE), ("${7*7} {{ 7*7 }}", "=cmd|' /C calc'!A0")):
-        worker.turn(text)
-        worker.press("2", "2")
-        page.get_by_role("button", name="Comment").click()
-        page.locator("#comment").fill(comment)
-        worker.press("Control+Enter")
-    assert page.title() == "Paraphrasing, English"
-    worker.submit()
-    first, second = worker.answers()
-    assert (first.comment, second.comment) == (HOSTILE, "=cmd|' /C calc'!A0")
     assert worker.complaints == []

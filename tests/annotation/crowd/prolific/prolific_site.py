@@ -8,17 +8,9 @@
         site.rooms.given[(batch_id, pseudonym)] = [Answer(...)]      # what `platform.answers` then finds
 
 Afterwards: `site.paid` {(pid, submission): [cents]} has rewards and bonuses in the order of payment, `site.bonuses`
-bonuses alone; `site.studies`, `site.submissions`, `site.groups` {id: Group}; `site.balance` in cents; `site.calls`.
-
-Faults: `site.fault = f`, called as f(operation, "before") and f(operation, "after") the effect of each call; it returns
-"" for no fault, "500", "429" or "drop" (the connection breaks). Operations:
-create_study, list_studies, study, update_study, transition_study, list_submissions, submission, transition_submission,
-set_up_bonus, pay_bonus, test_study, create_tester, list_workspaces, balance, filters, list_groups, create_group,
-add_to_group.
-
-`site.late` > 0: a bonus shows only after so many of the client's pauses (as Prolific pays in the following minutes).
-`test_study` makes a study of a draft for the test participants in `site.testers`; nobody is paid for it.
-Pages have `site.page` items whatever is asked for.
+bonuses alone. `site.fault = f` is called as f(operation, "before") and f(operation, "after") the effect of each call;
+it returns "" for no fault, "500", "429" or "drop" (the connection breaks). `site.late` > 0: a bonus shows only after
+so many of the client's pauses. `test_study` makes a study of a draft for the test participants in `site.testers`.
 """
 
 from __future__ import annotations
@@ -50,8 +42,6 @@ BEGIN, END = "2026-03-01T10:00:00.000000Z", "2026-03-01T10:12:30.000000Z"
 
 
 class RefusalError(Exception):
-    """A call that Prolific refuses."""
-
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
         self.status = status
@@ -63,8 +53,6 @@ class PlaceError(Exception):
 
 @dataclass
 class Group:
-    """A participant group."""
-
     name: str
     members: set[str] = field(default_factory=set)
 
@@ -111,9 +99,7 @@ class Site:
         self.paid: dict[tuple[str, str], list[int]] = defaultdict(list)
         self.bonuses: dict[tuple[str, str], list[int]] = defaultdict(list)
         self.testers: dict[str, str] = {}  # e-mail address: participant
-        self.test_internal_name = (
-            True  # whether a test study has its draft's internal name, which Prolific does not say
-        )
+        self.test_internal_name = True  # whether a test study has its draft's, which Prolific does not say
         self.rooms = FakeRooms()
         self.fault: Callable[[str, str], str] = no_fault
         self.calls: list[str] = []
@@ -149,11 +135,9 @@ class Site:
             return work
 
     def submit(self, submission_id: str) -> None:
-        """A participant ends and waits for review."""
         self.leave(submission_id, "AWAITING REVIEW")
 
     def leave(self, submission_id: str, status: str) -> None:
-        """A participant ends in some state."""
         assert status in STATES
         with self.lock:
             one = self.submissions[submission_id]
@@ -405,7 +389,6 @@ class Handler(SiteHandler):
 
 @contextlib.contextmanager
 def prolific_site() -> Iterator[Site]:
-    """A site that runs on 127.0.0.1 meanwhile."""
     site = Site()
     with serving(site, Handler) as site.url:
         yield site

@@ -8,16 +8,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from annotation.campaign.names import worker_pseudonym
 from annotation.campaign.offering import Mode
-from annotation.crowd.batches import Batch
 from annotation.crowd.platform import Offer, RefusedError, UncertainError
 from annotation.crowd.prolific.adapter import Prolific
 from annotation.crowd.prolific.api import Api
-from annotation.ratings.answers import Answer
 from plumbline.errors import PlumblineError, ServiceError, StudyError
-from plumbline.records import Pair
 from plumbline.study import Study
+from tests.annotation.crowd.offers import TEXTS, make_offer
 from tests.annotation.crowd.prolific.prolific_site import COUNTRIES, LANGUAGES, PlaceError, Site, prolific_site
 
 KEY = bytes(range(32))
@@ -57,21 +54,9 @@ def open_on(site: Site, study: Study, mode: Mode = "live", token: str = "") -> P
     return OPENED[-1]
 
 
-def offer(places: int = 3, output: str = "de", pairs: int = 4) -> Offer:
+def offer(places: int = 3, output: str = "de") -> Offer:
     pool = "paraphrasing" if output == "en" else "translation"
-    made = tuple(
-        Pair(
-            pair_id=f"pair{number}", key=f"key{number}", transformation=pool, axis="style", pool=pool, dataset="d",
-            task_type="t", language="en", output_language=output, seed=0, original="One.", transformed="Eins.",
-            model="m", generator_hash="g", prompt_hash="p",
-        )
-        for number in range(pairs)
-    )  # fmt: skip
-    batch = Batch(
-        batch_id="b" * 16, pool=pool, language="en", output_language=output, pilot=False,
-        pair_ids=tuple(pair.pair_id for pair in made),
-    )  # fmt: skip
-    return Offer(batch, made, places, 80)
+    return make_offer(TEXTS * 2, ("en", output), places, 80, pool)
 
 
 def once(operation: str, moment: str, what: str) -> Callable[[str, str], str]:
@@ -87,11 +72,11 @@ def once(operation: str, moment: str, what: str) -> Callable[[str, str], str]:
 def test_a_batch_becomes_a_published_study_for_those_who_read_both_languages(live: Prolific, site: Site) -> None:
     posted_id = live.post(offer(), TOKEN)
     sent = site.studies[posted_id]
-    assert site.rooms.admitted == {("b" * 16, posted_id): set()}  # the room knows its study before anybody comes
+    assert site.rooms.admitted == {("batch4", posted_id): set()}  # the room knows its study before anybody comes
     assert sent["status"] == "ACTIVE"
     assert (sent["internal_name"], sent["reward"], sent["total_available_places"]) == (TOKEN, 80, 3)
     assert sent["external_study_url"] == (
-        f"https://argilla.example.org/crowd/enter/{'b' * 16}"
+        "https://argilla.example.org/crowd/enter/batch4"
         "?PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
     )
     assert sent["estimated_completion_time"] == 2  # 4 pairs of 30 s
@@ -189,14 +174,6 @@ def test_every_page_of_studies_and_submissions_is_read(live: Prolific, site: Sit
         list(live.submissions(ids[0]))
 
 
-def test_answers_are_those_of_the_participants_pseudonym(live: Prolific, site: Site) -> None:
-    posted_id = live.post(offer(), TOKEN)
-    submission = live.submission(site.join(posted_id, PID))
-    own = [Answer(pair_id="pair0", values={"quality": 4, "fluency": 5}, submitted_at="2026-03-01T10:00:00+00:00")]
-    site.rooms.given["b" * 16, worker_pseudonym(KEY, "demo", "prolific", PID)] = own
-    assert live.answers(submission, offer()) == own
-
-
 def test_approval_and_rejection_are_final_and_may_be_repeated(live: Prolific, site: Site) -> None:
     posted_id = live.post(offer(places=2), TOKEN)
     good, bad = site.join(posted_id, PID), site.join(posted_id, OTHER)
@@ -217,23 +194,6 @@ def test_approval_and_rejection_are_final_and_may_be_repeated(live: Prolific, si
         live.approve(live.submission(bad))
     with pytest.raises(RefusedError, match="needs a reason"):
         live.reject(live.submission(good), " ")
-
-
-def test_a_rejected_place_is_offered_again_and_not_twice(live: Prolific, site: Site) -> None:
-    posted_id = live.post(offer(places=1), TOKEN)
-    work = site.join(posted_id, PID)
-    site.submit(work)
-    assert not live.posted(posted_id).open
-    live.reject(live.submission(work), "Empty.")
-    assert not live.posted(posted_id).open  # paused: the campaign reserves the money first
-    with pytest.raises(PlaceError):
-        site.join(posted_id, OTHER)
-    for _ in range(2):
-        live.extend(posted_id, places=2, token=TOKEN)  # the campaign counts the rejected one as a place used
-    assert live.posted(posted_id).open
-    site.join(posted_id, OTHER)
-    with pytest.raises(PlaceError):
-        site.join(posted_id, "7" * 24)
 
 
 def test_places_are_added_and_closing_lets_those_at_work_finish(live: Prolific, site: Site) -> None:
@@ -272,10 +232,9 @@ def test_the_group_of_the_kept_out_is_one_also_when_its_making_broke_off(study: 
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("late", [0, 3])
 @pytest.mark.parametrize("what", ["500", "408", "429", "drop"])
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("operation", ["set_up_bonus", "pay_bonus"])
+@pytest.mark.parametrize(("operation", "late"), [("set_up_bonus", 0), ("pay_bonus", 0), ("pay_bonus", 3)])
 def test_a_bonus_is_paid_once_wherever_paying_breaks_off(
     live: Prolific, site: Site, operation: str, moment: str, what: str, late: int
 ) -> None:
