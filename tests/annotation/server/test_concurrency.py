@@ -111,7 +111,6 @@ class Arena:
         return self.stack.enter_context(made)
 
     def kill(self) -> None:
-        """End the server as a power cut would."""
         os.kill(json.loads(self.home.state.read_text(encoding="utf-8"))["pid"], signal.SIGKILL)
 
     def register(self) -> None:
@@ -129,7 +128,6 @@ class Arena:
             self.raters.append(rater)
 
     def write(self, sql: str) -> None:
-        """A statement that changes the server's database."""
         if (address := database.address_of(self.home)) is not None:
             database.query(address, sql)
             return
@@ -155,7 +153,6 @@ class Arena:
         return campaign
 
     def members(self, name: str) -> str:
-        """The path of a dataset's members."""
         workspaces = {one["name"]: one["id"] for one in self.owner.get("me/workspaces").json()["items"]}
         return f"workspaces/{workspaces[f'ws-{name}']}/users"
 

@@ -65,7 +65,6 @@ def slowly(site: Site) -> Iterator[list[Future[float]]]:
 
 
 def memory(site: Site) -> int:
-    """The server's resident memory, in bytes, at its highest since the start."""
     pid = json.loads(site.home.state.read_text(encoding="utf-8"))["pid"]
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     found = re.search(r"VmHWM:\s+(\d+) kB", status)
@@ -149,13 +148,6 @@ def test_unknown_hosts_are_refused_where_an_address_is_set(site: Site) -> None:
             assert status(host) == 421, host
     finally:
         rooms.unlink()
-
-
-def test_a_browser_that_came_by_https_sends_its_cookie_by_https_alone(site: Site) -> None:
-    for scheme, secure in (("https", True), ("https, http", True), ("http", False), ("", False)):
-        headers = {"X-Forwarded-Proto": scheme} if scheme else {}
-        cookie = httpx.get(f"{site.connection.url}{LINK}", headers=headers, trust_env=False).headers["set-cookie"]
-        assert ("; Secure" in cookie, "; HttpOnly" in cookie) == (secure, True), scheme
 
 
 class Clock:

@@ -21,7 +21,7 @@ JUNK: list[Any] = [
     None, True, -1, 0, 10**400, 1e308, "", "x" * 5000, "\0", "\ud800", [], {}, [None], {"and": None}, [[[]]], {"": {}},
     ["terms"] * 300,
 ]  # fmt: skip
-NESTED = ("[" * 5000 + "]" * 5000, '{"and":[' * 3000 + "]}" * 3000)
+RAW = ("[" * 5000 + "]" * 5000, '{"and":[' * 3000 + "]}" * 3000, "NaN", "Infinity", "1e400", "9" * 5000)
 AGENT = {"entity": "suggestion", "question": "quality", "property": "agent"}
 RESPONSE = {"entity": "response", "question": "quality", "property": None}
 SEARCH = {
@@ -67,12 +67,12 @@ def changed(body: Any, path: tuple[Any, ...], junk: Any) -> Any:
 
 
 def malformed(body: Any) -> Iterator[str]:
-    """Each place of a body with pieces of junk, without it, and with what is nested too deep; as JSON."""
+    """Each place of a body with pieces of junk, without it, and with what Python's JSON does not write; as JSON."""
     draw = random.Random(7)
     for path in places(body):
-        for junk in draw.sample([*JUNK, *NESTED], scaled(4, 19)):
-            if junk in NESTED:
-                yield json.dumps(changed(body, path, "NESTED")).replace('"NESTED"', junk)
+        for junk in draw.sample([*JUNK, *RAW], scaled(4, 23)):
+            if junk in RAW:
+                yield json.dumps(changed(body, path, "RAW")).replace('"RAW"', junk)
             else:
                 yield json.dumps(changed(body, path, junk))
         if path:

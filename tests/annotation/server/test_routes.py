@@ -68,18 +68,15 @@ class Stage:
     records: list[str] = field(default_factory=list)
 
     def call(self, role: str, method: str, path: str, **more: Any) -> httpx.Response:
-        """A request as somebody of a role."""
         headers = {"X-Argilla-Api-Key": self.keys[role]} if role in self.keys else {}
         return httpx.request(method, f"{self.url}{path}", headers=headers, trust_env=False, timeout=30.0, **more)
 
     def api(self, role: str, method: str, path: str, body: Any = None, **params: Any) -> Any:
-        """A call of the API that has to succeed; its JSON."""
         answer = self.call(role, method, f"{API}/{path}", json=body, params=params)
         assert answer.is_success, (path, answer.text)
         return answer.json() if answer.content else None
 
     def ask(self, role: str, row: Row) -> httpx.Response:
-        """One row of the table."""
         sent = {"data" if row.form else "json": self.filled(row.body)} if row.body is not None else {}
         return self.call(role, row.method, self.filled(row.path), params=self.filled(row.params), **sent)
 

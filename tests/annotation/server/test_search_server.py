@@ -88,15 +88,9 @@ def test_text_queries_of_every_form(site: Site) -> None:
     everything = ids(0, 1, 2, 3, 4, 5)
     for q, expected in (
         ("FOX", ids(0, 1)), ("fo", []), ("quick jumps", ids(0)), ("jumps | stop", ids(0, 1)), ("quick -jumps", ids(1)),
-        ("quick +stop", ids(1)), ("(jumps | stop) fox", ids(0, 1)), ('"quick brown"', ids(0)),
-        ('"brown quick"', ids(1)),
-        ('"brown quick"~2', ids(0, 1)), ("qui*", ids(0, 1)), ("quikc~2", ids(0, 1)), ("quikc~1", []),
-        ("fax~", ids(0, 1, 5)),
-        ("doesn't", ids(1)), ("doesn", []), ("3.14", ids(1)), ("東", ids(2)), ("京東", ids(2)), ('"京東"', []),
-        ("カタ", []), ("カタカナ", ids(2)), ("한국어", ids(2)), ("robot you", ids(3)), ("assistant", ids(3)),
-        ("deep", ids(4)), ("png", []), ("pay-off", ids(5)), ("off pay", ids(5)), ("*", everything), ("", []),
-        ("!?", []),
-        ("-missing", everything), ('"fox', ids(0, 1)), ("((fox", ids(0, 1)), ("fox))", ids(0, 1)), (r"\*", []),
+        ('"brown quick"~2', ids(0, 1)), ("qui*", ids(0, 1)), ("fax~", ids(0, 1, 5)), ('"京東"', []),
+        ("robot you", ids(3)), ("assistant", ids(3)), ("deep", ids(4)), ("png", []), ("*", everything), ("", []),
+        ("-missing", everything),
     ):  # fmt: skip
         assert found(q) == expected, q
     assert found("jumps", field="text") == [] and found("jumps", field="other") == ids(0)
