@@ -44,6 +44,5 @@ def queue(server: Server, made: str, key: str, limit: int = 10) -> list[str]:
 
 
 def answer(server: Server, record: str, key: str, status: str = "submitted") -> Any:
-    """Rate a record."""
     body = {"status": status, "values": {"quality": {"value": 4}}}
     return server.done("POST", f"records/{record}/responses", body, key)

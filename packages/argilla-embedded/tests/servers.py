@@ -29,7 +29,6 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading certificates takes l
 
 
 def interpreter() -> str:
-    """Where Argilla's server is installed."""
     if python := os.environ.get("ARGILLA_EMBEDDED_PYTHON"):
         return python
     if importlib.util.find_spec("argilla_server") is None:
@@ -39,8 +38,6 @@ def interpreter() -> str:
 
 @dataclass
 class Server:
-    """A server that answers."""
-
     process: Popen[str]
     client: httpx.Client
     lines: list[str]  #: what it said at its start
@@ -109,7 +106,6 @@ def serving(home: Path, *options: str, program: str = "") -> Iterator[Server]:
 
 
 def ended(words: list[str], variables: dict[str, str]) -> CompletedProcess[str]:
-    """A process that ends by itself."""
     with Popen(words, env=variables, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, text=True) as process:
         out, err = process.communicate(timeout=120)
     return CompletedProcess(words, process.returncode, out, err)

@@ -1,12 +1,18 @@
-"""The command: first start, further starts, refusals of one line, and its end."""
+"""The command: first start, further starts, refusals of one line, its end, its plugins, and where it is installed."""
 
 from __future__ import annotations
 
+import itertools
+import shutil
 import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
-from servers import STOP_SECONDS, refused, serving
+import httpx
+from queue_site import dataset, person, queue
+from servers import PACKAGE, STOP_SECONDS, interpreter, refused, serving
 
 
 def test_a_home_is_made_once_and_its_password_shown_once(tmp_path: Path) -> None:
@@ -64,3 +70,67 @@ def test_a_password_is_read_from_a_variable_and_never_repeated(tmp_path: Path) -
     ):
         status, said = refused(tmp_path / "other", *options, **variables)
         assert status == 1 and "ARGILLA_EMBEDDED_DATABASE_URL" in said and "geheim" not in said
+
+
+PLUGIN = """
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+def install(setup):
+    async def hello(request):
+        return PlainTextResponse(f"hello, {setup.switches.hardened}, {len(setup.secret) > 20}")
+
+    async def answered(request):
+        return PlainTextResponse("by the plugin")
+
+    setup.app.router.routes.insert(0, Route("/hello", hello))
+    setup.api.router.routes.insert(0, Route("/records/{record}/responses", answered, methods=["POST"]))
+    setup.api.add_api_route("/also-here", lambda: {"is": "here"})
+    (setup.pages / "more.txt").write_text("one more page", encoding="utf-8")
+    setup.host_names.append(lambda: {"more.example"})
+    setup.grouping = lambda metadata: (lambda record, _: ("1" if int(record, 16) % 2 else "2") * 32)
+"""
+
+
+def test_a_plugin_adds_pages_routes_names_and_groups(tmp_path: Path) -> None:
+    (tmp_path / "my_plugin.py").write_text(PLUGIN, encoding="utf-8")
+    with serving(tmp_path / "home", "--plugin", "my_plugin:install") as server:
+
+        def got(path: str, host: str = "localhost") -> httpx.Response:
+            return server.client.get(path, headers={"Host": host})
+
+        assert got("/hello").text == "hello, False, True"
+        assert got("/api/v1/also-here").json() == {"is": "here"}
+        assert server.call("POST", "records/any/responses", {}).text == "by the plugin"
+        assert got("/more.txt").text == "one more page"
+        assert [got("/hello", host).status_code for host in ("more.example", "rebound.example")] == [200, 421]
+        workspace = server.done("POST", "workspaces", {"name": "groups"})["id"]
+        key = person(server, "ada", workspace)
+        made, records = dataset(server, workspace)
+        shown = queue(server, made, key)
+        odd = [int(record.replace("-", ""), 16) % 2 for record in shown]
+        assert sorted(shown) == sorted(records)
+        assert sum(one != other for one, other in itertools.pairwise(odd)) <= 1  # one group after the other
+
+
+BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+
+
+def test_the_command_serves_where_only_its_own_requirements_are(tmp_path: Path) -> None:
+    tree, environment = tmp_path / "tree", tmp_path / "environment"
+    shutil.copytree(PACKAGE, tree, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info", "tests"))
+    subprocess.run([sys.executable, "-c", BUILD, str(tmp_path)], cwd=tree, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("argilla_embedded-*.whl")
+    subprocess.run([interpreter(), "-m", "venv", "--without-pip", str(environment)], check=True)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(environment / "bin" / "python")]
+    subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True, cwd=tmp_path)
+    # Its place, without importing it: that environment may lack what talks to Elasticsearch.
+    found = (
+        "from importlib.util import find_spec as f; print(f('argilla_server').origin.rpartition('/argilla_server')[0])"
+    )
+    theirs = subprocess.run([interpreter(), "-c", found], check=True, capture_output=True, text=True).stdout
+    (packages,) = (environment / "lib").glob("python3*/site-packages")
+    (packages / "theirs.pth").write_text(theirs, encoding="utf-8")
+    with serving(tmp_path / "home", program=str(environment / "bin" / "argilla-embedded")) as server:
+        assert server.done("GET", "me")["role"] == "owner"
+        assert server.done("GET", "version")["version"] == "2.8.0"
