@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -18,7 +15,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from annotation import server
 from annotation.argilla.accounts import published, revoke_link
-from annotation.argilla.client import Argilla, attach
+from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.campaign.names import account_pseudonym
@@ -33,8 +30,7 @@ from annotation.verdicts.acceptance import accept, answers_lines
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
 from plumbline.study import Study
-from tests.annotation.argilla_site import term
-from tests.annotation.campaigns import ALONE, answer, dataset, pending, rater, small, systems
+from tests.annotation.campaigns import dataset, pending, rater, small, systems
 from tests.annotation.human.studies import study_of
 from tests.axe import findings
 from tests.conftest import browsing, make_variant
@@ -46,16 +42,9 @@ CONTACT = "the lab <lab@example.org>"
 
 @pytest.fixture
 def study(variant: Make, request: pytest.FixtureRequest) -> Study:
-    """Four paraphrases."""
     name = "page-" + hashlib.sha256(request.node.name.encode()).hexdigest()[:8]
     raters = {"per_pair": 3, "contact": CONTACT}
     return small(variant, name, transformations=["paraphrasing"], raters=raters)
-
-
-@pytest.fixture
-def crowded(variant: Make) -> Study:
-    """Pairs, each for three of many raters."""
-    return small(variant, "crowded", transformations=["paraphrasing"], sample={"pairs": 8, **ALONE})
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +72,6 @@ def chromium(searched: Study, beside: Study, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def user(argilla: Argilla, study: Study) -> server.User:
-    """A rater who is let in."""
     account = rater(argilla, f"{study.name}-rater")
     publish(study, argilla)
     return account
@@ -105,42 +93,18 @@ def begin(page: Page, url: str, user: server.User, dataset_id: str) -> None:
 
 
 def rate(page: Page, *points: int) -> None:
-    """By keyboard alone."""
     for point in points:
         page.keyboard.press(str(point))
     page.keyboard.press("Enter")
 
 
 def turn(page: Page, number: int, of: int) -> None:
-    """Wait for this item."""
     expect(page.locator("#turn")).to_have_text(f"Pair {number} of {of}")
 
 
 def responses(argilla: Argilla, dataset_id: str) -> dict[str, list[dict[str, Any]]]:
     """What Argilla has, by pair."""
     return {record["external_id"]: record.get("responses") or [] for record in argilla.records(dataset_id)}
-
-
-def test_queues_that_are_called_alike_have_the_studies_names_or_what_was_asked(
-    argilla: Argilla, study: Study, user: server.User, crowded: Study, page: Page
-) -> None:
-    sign_in(page, argilla.url, user)
-    rows = page.get_by_role("rowheader")
-    expect(rows).to_have_text([re.compile(r"^[^(]+$")])
-    publish(crowded, argilla)
-    page.reload()
-    expect(rows).to_have_text([re.compile(r"\(crowded\)$"), re.compile(rf"\({study.name}\)$")])
-
-    def as_one_study(route: Route) -> None:
-        answer = route.fetch(max_retries=3)
-        listed = answer.json()
-        for number, item in enumerate(listed["items"]):
-            item["metadata"]["rate"].update(study="one", asked=f"Request {number}")
-        route.fulfill(response=answer, json=listed)
-
-    page.route("**/api/v1/me/datasets", as_one_study)
-    page.reload()
-    expect(rows).to_have_text([re.compile(r"\(Request \d\)$")] * 2)
 
 
 def test_an_answer_on_its_way_while_the_page_is_loaded_anew_counts_once(
@@ -283,30 +247,6 @@ def test_nothing_of_one_rater_goes_out_in_the_name_of_another(
     assert [each[0]["user_id"] for each in given] == [argilla.request("GET", "/me", api_key=one.api_key)["id"]]
 
 
-def test_five_raters_at_once_lose_nothing_and_answer_nothing_twice(
-    argilla: Argilla, crowded: Study, chromium: Browser
-) -> None:
-    accounts = [rater(argilla, f"crowded-{number}") for number in range(5)]
-    publish(crowded, argilla)
-    dataset_id = dataset(crowded, argilla)
-    pages = [chromium.new_context().new_page() for _ in accounts]
-    for page, account in zip(pages, accounts, strict=True):
-        begin(page, argilla.url, account, dataset_id)
-    # A page that waits for its next pairs shows none for a moment.
-    while unfinished := [page for page in pages if not page.get_by_role("heading", name="Thank you").is_visible()]:
-        for page in unfinished:
-            if page.locator("#item").is_visible():
-                rate(page, 3, 4)
-            page.wait_for_timeout(50)
-    for page in pages:
-        page.context.close()
-    given = responses(argilla, dataset_id)
-    assert len(given) == 8 and all(len(each) == 3 for each in given.values())
-    assert all(len({response["user_id"] for response in each}) == 3 for each in given.values())
-    ratings = collect(crowded, argilla)
-    assert len(ratings) == 8 * 3 * 2 and (ratings["status"] == "submitted").all()
-
-
 def test_candidates_stand_in_an_order_of_each_rater_and_answers_name_them(
     argilla: Argilla, searched: Study, chromium: Browser
 ) -> None:
@@ -419,58 +359,6 @@ def test_outputs_of_an_original_stand_together_and_nothing_tells_their_systems(
         assert row.order == place or row.pair_id in twice
 
 
-def test_a_server_that_is_restarted_between_two_pairs_gets_every_answer(
-    study: Study, tmp_path: Path, page: Page
-) -> None:
-    home = server.Home(tmp_path / "home")
-    with server.running(home) as connection, attach(connection) as argilla:
-        account = rater(argilla, "patient")
-        publish(study, argilla)
-        dataset_id, port = dataset(study, argilla), urlsplit(connection.url).port
-        begin(page, connection.url, account, dataset_id)
-        turn(page, 1, 4)
-    rate(page, 4, 4)
-    turn(page, 2, 4)
-    expect(page.get_by_text("There is no connection.")).to_be_visible()
-    with server.running(home, port) as connection, attach(connection) as argilla:
-        expect(page.get_by_text("There is no connection.")).to_be_hidden(timeout=40_000)
-        for number in (2, 3, 4):
-            turn(page, number, 4)
-            rate(page, number, number)
-        expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
-        given = responses(argilla, dataset_id)
-    assert sorted(each[0]["values"]["quality"]["value"] for each in given.values()) == [2, 3, 4, 4]
-    assert all(len(each) == 1 for each in given.values())
-
-
-def test_a_rater_who_is_taken_out_is_told_and_keeps_what_was_stored_and_others_get_the_rest(
-    argilla: Argilla, study: Study, user: server.User, page: Page, chromium: Browser
-) -> None:
-    dataset_id, others = dataset(study, argilla), [rater(argilla, f"staying-{number}") for number in range(3)]
-    publish(study, argilla)
-    begin(page, argilla.url, user, dataset_id)
-    turn(page, 1, 4)
-    pending = [term({"entity": entity, "property": "status"}, "pending") for entity in ("response", "record")]
-    queue = {"filters": {"type": "and", "and": pending}}
-    for other in others[:2]:  # who have all four pairs on their screens
-        argilla.request("POST", f"/me/datasets/{dataset_id}/records/search", api_key=other.api_key, json=queue)
-    third = chromium.new_context().new_page()
-    sign_in(third, argilla.url, others[2])
-    expect(third.get_by_text("0 answered. Others have the rest now; some may come back to you.")).to_be_visible()
-    rate(page, 4, 4)
-    turn(page, 2, 4)
-    expect(page.locator("#progress")).to_contain_text("1 of 4")
-    workspace = argilla.request("GET", f"/datasets/{dataset_id}")["workspace_id"]
-    reader = argilla.request("GET", "/me", api_key=user.api_key)["id"]
-    argilla.request("DELETE", f"/workspaces/{workspace}/users/{reader}")
-    third.reload()
-    expect(third.get_by_text("0 answered, 3 left.")).to_be_visible()  # the stored answer is one of three
-    third.context.close()
-    rate(page, 3, 3)
-    expect(page.get_by_text("An answer was not taken")).to_be_visible()
-    assert sum(len(each) for each in responses(argilla, dataset_id).values()) == 1
-
-
 def letter(argilla: Argilla, home: server.Home, study: Study, user: server.User) -> str:
     """A new link, out of the only letter, which has no password."""
     assert argilla.connection is not None
@@ -565,69 +453,6 @@ def test_a_link_ends_by_a_new_one_or_at_once_and_leaves_no_trace(
         assert answer.status_code == 410
     files = [home.log, *(file for file in study.folder.rglob("*") if file.is_file())]
     assert not [file for file in files if name.encode() in file.read_bytes()]
-
-
-GOOD = {"quality": {"value": 3}, "fluency": {"value": 3}}
-ODD: list[Any] = [
-    0, 6, -1, 3.5, 10**30, True, None, "3", "", [], {}, [3], {"value": 3}, "NaN", "Infinity", "\u0663", "\ud800",
-    "a\0b", "<script>alert(1)</script>", "x" * 10_000,
-]  # fmt: skip
-RAW = [
-    '{"status": "submitted", "values": {"quality": {"value": NaN}, "fluency": {"value": 3}}}',
-    '{"status": "submitted", "values": {"quality": {"value": Infinity}, "fluency": {"value": 3}}}',
-    '{"status": "submitted", "values": {"quality": {"value": 1e400}, "fluency": {"value": 3}}}',
-    *(
-        f'{{"status": "submitted", "values": {{"quality": {{"value": {"9" * digits}}}, "fluency": {{"value": 3}}}}}}'
-        for digits in (400, 5000)
-    ),
-    '{"status": "submitted"}', '{"status": "submitted", "values": null}', '{"status": "submitted", "values": {}}',
-    '{"status": "nonsense", "values": {}}', '{"values": {}}', "[]", "null", "", "{", '"x"', "[" * 100_000,
-    '{"status": "submitted", "values": []}', '{"status": "submitted", "values": {"quality": 3, "fluency": 3}}',
-]  # fmt: skip
-
-
-def odd_bodies() -> list[str]:
-    bodies = list(RAW)
-    for name, value in itertools.product(("quality", "fluency"), ODD):
-        bodies.append(json.dumps({"status": "submitted", "values": {**GOOD, name: {"value": value}}}))
-    for name in ("", "nonsense", "__proto__", "a" * 10_000, "\ud800", "quality\0", "<b>", "user_id"):
-        bodies.append(json.dumps({"status": "submitted", "values": {**GOOD, name: {"value": 3}}}))
-    for value in (3, None, [], {}, True, "\ud800", "a\0b"):
-        bodies.append(json.dumps({"status": "submitted", "values": {**GOOD, "comment": {"value": value}}}))
-    return bodies
-
-
-def test_no_answer_by_the_api_breaks_the_server_or_what_is_collected(
-    argilla: Argilla, study: Study, user: server.User
-) -> None:
-    dataset_id = dataset(study, argilla)
-    records = pending(argilla, user, dataset_id)
-    headers = {"X-Argilla-Api-Key": user.api_key, "Content-Type": "application/json"}
-    http = httpx.Client(base_url=argilla.url, trust_env=False, timeout=60, headers=headers)
-    first = records[0]["id"]
-    for body in odd_bodies():
-        said = http.post(f"/api/v1/records/{first}/responses", content=body)
-        assert said.status_code < 500, (said.status_code, body[:100], said.text[:200])
-        if said.status_code in (200, 201):
-            reply = http.delete(f"/api/v1/responses/{said.json()['id']}")
-            assert reply.status_code == 200, (body[:100], reply.text)
-        bulk = body[:-1] + f', "record_id": "{first}"}}' if body.startswith('{"') else body
-        said = http.post("/api/v1/me/responses/bulk", content=f'{{"items": [{bulk}]}}')
-        assert said.status_code < 500, (said.status_code, body[:100], said.text[:200])
-        if said.status_code in (200, 201) and (item := said.json()["items"][0]["item"]):
-            http.delete(f"/api/v1/responses/{item['id']}")
-        list(argilla.records(dataset_id))
-    assert not any(responses(argilla, dataset_id).values())
-    odd = "=1+1 <b>\u202e\0"
-    endless, long = odd + "x" * 1_000_000, odd + "x" * 10_000
-    for text, status in ((endless, 422), (long, 201)):
-        values = {**GOOD, "comment": {"value": text}}
-        said = http.post(f"/api/v1/records/{first}/responses", json={"status": "submitted", "values": values})
-        assert said.status_code == status
-    for record in records[1:]:
-        answer(argilla, user, record, "submitted", quality=3, fluency=3)
-    collected = collect(study, argilla)
-    assert len(collected) == 8 and collected["comment"].str.len().max() == len(long)  # as it was stored
 
 
 def test_an_old_draft_of_another_browser_leaves_an_answer_as_it_is(
