@@ -19,10 +19,14 @@ from evaluation.score_frames import SUBSET
 from evaluation.tables.comparisons import board, separation_table
 from plumbline.cli import Named, Seed
 from plumbline.errors import DataError
+from plumbline.exhibits.charts import COLOURS, MOST_ROWS, Kinds, across_of, dots, figure, layered, rows
+from plumbline.exhibits.page import Part, Section, write_page
 from plumbline.exhibits.table import Exhibit, json_file, plain, printed, reasons, write_files
+from plumbline.exhibits.templates import listed
 from plumbline.study.places import output_folder
+from plumbline.words import count
 
-NAME, SUMMARY = "board", "board.json"
+NAME, SUMMARY, PAGE = "board", "board.json", "index.html"
 _CHANGES = {
     "InstructionReranking": "p-MRR, which ranges from -100 to 100 and is near 0",
     "InstructionRetrieval": "p-MRR, which ranges from -100 to 100 and is near 0",
@@ -107,6 +111,29 @@ class RankedModels:
         caption = f"{len(self.table)} models ranked over {n} {counted}{'' if points else ', scores times 100'}"
         return Exhibit.of(NAME, caption, self.table, printed(marked, columns), lines)
 
+    def answer(self) -> list[Part]:
+        """Return which model is first and how many are not told apart from it, and a figure of ranks with limits."""
+        table, by_borda = self.table, self.rule.order not in _SORTED
+        first = table.loc[table["rank"] == 1, "model"] if by_borda else table["model"].iloc[:1]
+        over = count(len(self.types), "subset" if self.rule.by_subset else "task")
+        leads = (
+            f"{listed(first)} {'is' if len(first) == 1 else 'are'} first of {count(len(table), 'model')} over {over}"
+        )
+        parts: list[Part] = [f"{leads}, by {self.rule.order}."]
+        if "rank_low" in table and table["rank_low"].notna().sum() > 1:
+            n, together = self.pairs.iloc[-1][["n", "together"]]
+            parts.append(
+                f"{count(n - together, 'model is', 'models are')} not told apart from the first by Borda rank."
+            )
+            frame = table.assign(low=table["rank_low"], high=table["rank_high"], kind="")
+            kinds = Kinds("kind", {"": COLOURS["lexical_stylistic"]}, {"": "circle"})
+            layers = dots(
+                frame, across_of("rank", "Rank (Borda)"), rows("model", frame["model"]), kinds, intervals=True
+            )
+            chart = layered(layers, len(frame) if len(frame) <= MOST_ROWS else len(frame) * 3 // 5)
+            parts.append(figure(chart, "Ranks with 95% limits that hold for all models at once"))
+        return parts
+
 
 def of_scores(scores: Scores, types: Mapping[str, str], seed: int, rule: Rule | None = None) -> RankedModels:
     """Return the board of scores; `types` has each column's task type."""
@@ -144,7 +171,9 @@ def write(folder: Path, ranked: RankedModels, source: str) -> list[str]:
     }
     files = exhibit.files("") | {SUMMARY: json_file(summary)}
     write_files(folder, files)
-    return list(files)
+    sections = [Section("In short", ranked.answer()), Section("Board", [exhibit.table(cut=True)])]
+    write_page(folder / PAGE, f"Models ranked: {source}", "", sections)
+    return [*files, PAGE]
 
 
 def rank_models(

@@ -14,6 +14,7 @@ from evaluation.benchmarks.scores import of_results, public_tasks, reasons_by_mo
 from evaluation.tables.comparisons import board, separation_table
 from plumbline.statistics.rankings import points_of, rank_intervals, ranks_of
 from plumbline.study import ROOT
+from plumbline.words import count
 from tests.commands import here
 from tests.evaluation.benchmarks.mteb_files import REVISION, run, write_results
 from tests.scale import scaled
@@ -74,6 +75,10 @@ def test_intervals_of_the_command_are_those_of_the_functions(tmp_path: Path) -> 
     about = json.loads((tmp_path / "board" / "board.json").read_text(encoding="utf-8"))
     assert [row["pairs"] for row in about["pairs_told_apart"]] == ["neighbours", "all", "first"]
     assert [row["n"] for row in about["pairs_told_apart"]] == [3, 6, 3]
+    page, of_first = (tmp_path / "board" / "index.html").read_text(encoding="utf-8"), about["pairs_told_apart"][2]
+    assert f"org/good is first of 4 models over {scores.frame.shape[1]} tasks, by Rank (Borda)." in page
+    alike = count(of_first["n"] - of_first["together"], "model is", "models are")
+    assert f"{alike} not told apart from the first by Borda rank." in page and page.count("<svg ") == 1
     first = about["models"][0]
     for name in ("rank_low", "rank_single_low", "borda_low", "mean_low"):
         assert first[name] == pytest.approx(board[name][0])
