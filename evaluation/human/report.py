@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import altair as alt
+
 from annotation.human.records import ITEMS
 from annotation.verdicts.tables import SIMULATED
 from evaluation.human.agreement import PEOPLE
@@ -11,21 +13,7 @@ from evaluation.human.exhibits import all_exhibits
 from evaluation.human.material import EMBEDS, HumanMaterial, doubts, headline, read_material
 from evaluation.human.records import FILES, HumanRecords
 from plumbline.cli import StudyOptions
-from plumbline.exhibits.charts import (
-    COLOURS,
-    NEUTRAL,
-    Chart,
-    Kinds,
-    across_of,
-    bars,
-    dots,
-    figure,
-    layered,
-    rows,
-    spans,
-    tips,
-    upright,
-)
+from plumbline.exhibits.charts import COLOURS, NEUTRAL, Kinds, across_of, dots, figure, layered, rows, tips, upright
 from plumbline.exhibits.page import Figure, PageWords, write_outlined
 from plumbline.manifest import stage
 from plumbline.study import Study
@@ -61,7 +49,7 @@ def all_figures(material: HumanMaterial) -> dict[str, Figure]:
     return figures
 
 
-def ranges(material: HumanMaterial) -> Chart:
+def ranges(material: HumanMaterial) -> alt.LayerChart:
     """Return a chart with one row per task: the models' range as a bar, and each scorer's score (HUME, Figure 2)."""
     scores = material.main[material.main["scorer_kind"].isin(_KINDS) & material.main["score"].notna()]
     scores = scores[scores.index.isin(material.compared.index) | (scores["scorer_kind"] == "rater")]
@@ -72,13 +60,14 @@ def ranges(material: HumanMaterial) -> Chart:
     colours = {name: colour for name, _, colour in _KINDS.values()}
     kinds = Kinds("kind", colours, {name: shape for name, shape, _ in _KINDS.values()}, {"symbolOpacity": 1})
     kinds = kinds.of(frame["kind"])
-    reach = spans(frame[frame["kind"] == _EMBEDDING], "score", _TIMES_100, row, _BLUE)
+    embedded = alt.Chart(frame[frame["kind"] == _EMBEDDING]).mark_bar(height=10, opacity=0.25, color=_BLUE)
+    reach = embedded.encode(y=row, x=alt.X("min(score):Q", title=_TIMES_100).scale(zero=False), x2="max(score):Q")
     hover = tips("where:N", "kind:N", "scorer:N", "score:Q:.2f")
     points = dots(frame, across_of("score", _TIMES_100, zero=False), row, kinds, tooltip=hover)
     return layered([reach, *points], frame["where"].nunique())
 
 
-def gap_bars(material: HumanMaterial) -> Chart:
+def gap_bars(material: HumanMaterial) -> alt.LayerChart:
     """Return a chart with one row per task: people minus the best and the median model (HUME, Figures 13 and 14)."""
     columns = ["task", *_AGAINST]
     long = material.gaps[columns].melt(id_vars="task", var_name="over", value_name="points")
@@ -86,8 +75,18 @@ def gap_bars(material: HumanMaterial) -> Chart:
     order = list(material.gaps.sort_values("over_best", ascending=False, kind="stable")["task"])
     kinds = Kinds("against", dict(zip(_AGAINST.values(), (_ORANGE, _BLUE), strict=True)), {})
     across = across_of("points", "Raters' mean minus model, points")
-    hover = tips("task:N", "against:N", "points:Q:+.2f")
-    return layered([bars(frame, across, rows("task", order), kinds, hover), upright(0.0, across)], len(order))
+    bars = (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            y=rows("task", order),
+            yOffset=alt.YOffset("against:N", sort=[*kinds.colours]),
+            x=across,
+            color=kinds.colour,
+            tooltip=tips("task:N", "against:N", "points:Q:+.2f"),
+        )
+    )
+    return layered([bars, upright(0.0, across)], len(order))
 
 
 FOLDER = "report_human"

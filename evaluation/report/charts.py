@@ -30,8 +30,6 @@ from plumbline.exhibits.charts import (
     colours,
     dots,
     heads,
-    heat_map,
-    lines,
     rows,
     shapes,
     tips,
@@ -87,15 +85,16 @@ def size_lines(table: pd.DataFrame) -> alt.FacetChart:
     """Return HTEB's Figure 5: scores by model size, a panel a family, from `size_table`."""
     axes = Axes.of_columns(table)
     series = _series(table, axes, "family", "parameters", "model")
-    chart = lines(
-        series,
-        alt.X("parameters:Q", title="Million parameters").scale(type="log", nice=False).axis(tickCount=4),
-        alt.Y("score:Q", title="Score times 100").scale(zero=False),
-        series_kinds(axes).of(series["series"]),
-        tips("model:N", "series:N", "score:Q:.2f"),
-        point={"size": 80, "filled": True},
-    ).properties(width=PANEL_WIDTH * 3 // 4, height=PANEL_WIDTH)
-    figure: alt.FacetChart = chart.facet(column=alt.Column("family:N", title=None)).resolve_scale(x="independent")
+    kinds = series_kinds(axes).of(series["series"])
+    chart = alt.Chart(series, width=PANEL_WIDTH * 3 // 4, height=PANEL_WIDTH)
+    lines = chart.mark_line(point={"size": 80, "filled": True}).encode(
+        x=alt.X("parameters:Q", title="Million parameters").scale(type="log", nice=False).axis(tickCount=4),
+        y=alt.Y("score:Q", title="Score times 100").scale(zero=False),
+        color=kinds.colour,
+        shape=kinds.shape,
+        tooltip=tips("model:N", "series:N", "score:Q:.2f"),
+    )
+    figure: alt.FacetChart = lines.facet(column=alt.Column("family:N", title=None)).resolve_scale(x="independent")
     return figure
 
 
@@ -122,20 +121,17 @@ def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
         y=rows("model", means.index, names),
         tooltip=tips("model:N", "name:N", "difference:Q:+.2f"),
     )
-    cells = heat_map(
-        grid,
-        alt.Color("difference:Q", title="Points").scale(scheme="redblue", domain=[-reach, reach], domainMid=0),
-        "label:N",
-        dark_letters=f"abs(datum.difference) < {0.6 * reach}",
-    )
-    return cells.properties(width=62 * len(order), height=ROW * table["model"].nunique())
+    colour = alt.Color("difference:Q", title="Points").scale(scheme="redblue", domain=[-reach, reach], domainMid=0)
+    on_pale = alt.condition(f"abs(datum.difference) < {0.6 * reach}", alt.value("#000000"), alt.value("#FFFFFF"))
+    letters = grid.mark_text(fontSize=12).encode(text=alt.Text("label:N"), color=alt.ColorValue(**on_pale))
+    cells = grid.mark_rect().encode(color=colour)
+    return alt.LayerChart(layer=[cells, letters], width=62 * len(order), height=ROW * table["model"].nunique())
 
 
 def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
     """Return HTEB's Figure 7: Hodges-Lehmann shifts with 95% intervals, from `shift_table`.
 
     Shifts that are not significant at 5% after Holm's correction are grey. Rows without a shift are left out.
-
     """
     table = table[table["shift"].notna()]
     labelled = table.assign(
@@ -164,7 +160,6 @@ def drops(table: pd.DataFrame) -> alt.LayerChart:
     """Return HTEB's Figure 9: a point a data set, model and transformation, from `score_drops`.
 
     Lines are the mean drops of the settings, of points that are not drawn too.
-
     """
     kinds = Kinds(
         "setting",
@@ -172,16 +167,13 @@ def drops(table: pd.DataFrame) -> alt.LayerChart:
         {ENGLISH: "circle", OTHERS: "triangle-up"},
     ).of(table["setting"])
     table = table.assign(original=100 * table["original"], name=table["transformation"].map(_named))
-    points = (
-        alt.Chart(drawn_points(table))
-        .mark_point(filled=True, opacity=0.4, size=35)
-        .encode(
-            x=alt.X("original:Q", title="Original score times 100").scale(zero=False),
-            y=alt.Y("drop:Q", title="Drop (points)"),
-            color=kinds.colour,
-            shape=kinds.shape,
-            tooltip=tips("dataset:N", "model:N", "name:N", "drop:Q:+.2f"),
-        )
+    drawn = alt.Chart(drawn_points(table)).mark_point(filled=True, opacity=0.4, size=35)
+    points = drawn.encode(
+        x=alt.X("original:Q", title="Original score times 100").scale(zero=False),
+        y=alt.Y("drop:Q", title="Drop (points)"),
+        color=kinds.colour,
+        shape=kinds.shape,
+        tooltip=tips("dataset:N", "model:N", "name:N", "drop:Q:+.2f"),
     )
     means = alt.Chart(table).mark_rule(strokeWidth=2.5).encode(y=alt.Y("mean(drop):Q"), color=kinds.colour)
     return alt.LayerChart(layer=[points, means], width=WIDTH, height=PANEL_WIDTH)
@@ -191,7 +183,6 @@ def axis_sizes(table: pd.DataFrame) -> alt.FacetChart:
     """Return HTEB's Figures 10 and 11: the axes' effects, a bar a model, from `profile_table`.
 
     Parts of a bar go from the model's largest effect to its smallest. Models with the same order share a panel.
-
     """
     ordering = table["ordering"].map(lambda names: " > ".join(map(display, names.split(" > "))))
     labelled = table.assign(name=table["axis"].map(display), ordering=ordering)
@@ -277,7 +268,6 @@ def drift_panel(
     `points` and `correlation` are a transformation's rows of `evaluation.tables.datasets.drift_by_quality` and
     `drift_correlations` for one model. `letters` is the subtitle's colour, which a page's theme does not set.
     `chosen` is a selection of points, which the caller adds to the chart; other points fade.
-
     """
     axis = str(correlation["axis"])
     axes = scales.axes or (axis,)

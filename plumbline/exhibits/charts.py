@@ -179,20 +179,6 @@ def dots(
     return layers
 
 
-def spans(frame: pd.DataFrame, column: str, title: str, row: alt.Y, colour: str) -> alt.Chart:
-    """Return a broad faint bar for each row, from the smallest to the largest number in a column."""
-    start = alt.X(f"min({column}):Q", title=title).scale(zero=False)
-    bar: alt.Chart = alt.Chart(frame).mark_bar(height=10, opacity=0.25, color=colour)
-    return bar.encode(y=row, x=start, x2=f"max({column}):Q")
-
-
-def bars(frame: pd.DataFrame, across: alt.X, row: alt.Y, kinds: Kinds, tooltip: Sequence[alt.Tooltip]) -> alt.Chart:
-    """Return the bars of a row, one for each kind, below one another."""
-    offset = alt.YOffset(f"{kinds.column}:N", sort=[*kinds.colours])
-    bar: alt.Chart = alt.Chart(frame).mark_bar()
-    return bar.encode(y=row, yOffset=offset, x=across, color=kinds.colour, tooltip=list(tooltip))
-
-
 def across_of(column: str, title: str, *, zero: bool = True) -> alt.X:
     """Return a horizontal axis of numbers; without `zero` it begins at the smallest number."""
     across: alt.X = alt.X(f"{column}:Q", title=title)
@@ -202,25 +188,6 @@ def across_of(column: str, title: str, *, zero: bool = True) -> alt.X:
 def layered(layers: Sequence[alt.Chart], n_rows: int) -> alt.LayerChart:
     """Return layers as one chart with this many rows."""
     return alt.LayerChart(layer=[*layers], width=WIDTH, height=ROW * n_rows)
-
-
-def lines(
-    frame: pd.DataFrame, across: alt.X, up: alt.Y, kinds: Kinds, tooltip: Sequence[alt.Tooltip], **mark: Any
-) -> alt.Chart:
-    """Return a line with points for each kind."""
-    line = alt.Chart(frame).mark_line(**{"point": {"size": 40, "filled": True}} | mark)
-    chart: alt.Chart = line.encode(x=across, y=up, color=kinds.colour, shape=kinds.shape, tooltip=list(tooltip))
-    return chart
-
-
-def heat_map(grid: alt.Chart, colour: alt.Color, words: str, dark_letters: str = "true") -> alt.LayerChart:
-    """Return a grid with a coloured cell for each row and column, from channels x, y and tooltip.
-
-    A cell shows the column `words`, in black where the expression `dark_letters` is true, else in white.
-    """
-    ink = alt.ColorValue(**alt.condition(dark_letters, alt.value("#000000"), alt.value("#FFFFFF")))
-    letters = grid.mark_text(fontSize=12).encode(text=alt.Text(words), color=ink)
-    return alt.LayerChart(layer=[grid.mark_rect().encode(color=colour), letters])
 
 
 def figure(chart: Chart, caption: str) -> Figure:
