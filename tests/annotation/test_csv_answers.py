@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import stat
 import unicodedata
 from datetime import UTC, datetime
 from pathlib import Path
 
+import openpyxl
 import pandas as pd
 import pytest
 
@@ -23,7 +26,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import asked_rubric
 from generation.production import generate
 from plumbline.errors import DataError
-from plumbline.study import Study
+from plumbline.study import ROOT, Study
 from tests.annotation.campaigns import Make, small
 from tests.annotation.outputs import of_outputs
 
@@ -225,3 +228,45 @@ def test_a_form_of_many_pairs_with_one_time_tells_no_seconds(tmp_path: Path, tex
     ratings = take_in(study, tmp_path, answers.assign(time=[f"2026-03-01T10:{one:02}:00Z" for one in minutes]))
     assert ratings["seconds"].isna().all() and not untimed(ratings).any()
     assert UNKNOWN.format(3) in Evidence.read(study).unlooked and not Evidence.read(study).signs
+
+
+def test_excel_and_packed_files_are_collected_as_csv_is(study: Study, file: Path, tmp_path: Path) -> None:
+    home, columns = server.Home(tmp_path / "home"), ["value", "question", "comment"]
+    rows = ["2026-03-01T13:20:00,ada@example.org,{0},4,5,plain", "2026-03-01T13:21:00,bob@example.org,{0},3,5,"]
+    write(file, study, *rows)
+    content = file.read_text(encoding="utf-8")
+    book = openpyxl.Workbook()
+    for row in csv.reader(content.replace("@", "@excel.").splitlines()):
+        book.active.append([int(cell) if cell.isdecimal() else cell for cell in row])
+    book.save(file.with_suffix(".xlsx"))
+    file.with_name("answers.csv.gz").write_bytes(gzip.compress(content.replace("@", "@gzip.").encode()))
+    for name in ("answers.csv", "answers.xlsx", "answers.csv.gz"):
+        ratings = collect_csv(study, home, file.with_name(name), MAPPING)
+    by_source = [sorted(map(tuple, part[columns].to_numpy().tolist())) for _, part in ratings.groupby("source")]
+    assert len(by_source) == 3 and by_source[0] == by_source[1] == by_source[2]
+
+
+PEOPLE = ROOT.parent / "shared" / "data" / "people"
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not PEOPLE.exists(), reason="the real ratings are not beside the checkout")
+def test_real_workers_of_a_file_without_times_are_not_called_fast(tmp_path: Path) -> None:
+    files = sorted((PEOPLE / "mturk_paraphrase").glob("*.csv"))
+    answers = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
+    label = answers["Answer.semantic-similarity.label"]
+    answers = pd.DataFrame(
+        {
+            "text": answers["Input.text1"].str.strip(),
+            "output": answers["Input.text2"].str.strip(),
+            "rater": answers["WorkerId"],
+            "quality": label.str.contains("approximately the same").map({True: 5, False: 1}),
+            "fluency": label.str.contains("is grammatical").map({True: 5, False: 1}),
+        }
+    )
+    study = study_of(tmp_path, answers[["text", "output"]].drop_duplicates("text"))
+    ratings = take_in(study, tmp_path, answers)
+    assert len(ratings) > 100 and ratings["rater_id"].nunique() > 5
+    evidence = Evidence.read(study)
+    assert not [sign for sign in evidence.signs if sign.rule == "too fast"]
+    assert any(line.startswith("too fast: ") for line in evidence.unlooked)

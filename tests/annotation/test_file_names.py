@@ -74,3 +74,9 @@ def test_results_of_models_and_rows_of_tasks_stay_in_their_folder(name: str, var
     assert path.resolve().is_relative_to(study.folder.resolve()) if "\0" not in name else True
     rows = Path(_rows_file(name, "duplicates"))
     assert rows.parent == Path("rows") and rows.name.isprintable() and rows.name.endswith(".duplicates.csv")
+
+
+def test_each_printed_letter_says_whose_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    hand_out([Letter(name, f"rater-{name}", f"the link {name[::-1]}\n") for name in ("ada", "grace")], None)
+    first, second = capsys.readouterr().out.split("\n---\n")
+    assert "ada" in first and "grace" in second

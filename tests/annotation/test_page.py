@@ -15,10 +15,13 @@ from annotation.crowd.page import examples_html, question_html
 from annotation.crowd.prolific.workspaces import shown_first
 from annotation.page.task import hosted_html, items_of, rating_words, task_of
 from annotation.page.training import read_items
+from annotation.questions.label import SingleLabelQuestion
+from annotation.questions.rating import RatingQuestion
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla import rate
 from annotation.server.plugin.plumbline_argilla.crowd_html import entrance_body
-from plumbline.study import Study
+from plumbline.study import ROOT, Study, load_study
+from plumbline.study.campaign import Tolerance
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.offers import TEXTS, make_offer
 from tests.annotation.previews import data_of
@@ -108,3 +111,21 @@ def test_crowd_pages_show_worked_examples_folded_in_the_raters_language(variant:
         room = shown_first(study, rubric, offer.batch.queue, 1) | {"examples": html, "return_code": ""}
         entrance = entrance_body("room", room, "")
         assert entrance.count(html) == 1 and entrance.index(html) < entrance.index("<form")
+
+
+def test_the_shipped_pairs_are_known_in_english_and_german() -> None:
+    study = load_study(ROOT / "studies/demo.yaml")
+    items = read_items(study, load_rubric(study))
+    assert {item.pair.language for item in items} == {"en", "de"}
+    assert all({"en", "de"} <= set(item.reasons) and item.pair.expected for item in items)
+    assert len({item.pair.pair_id for item in items}) == len(items)
+
+
+def test_a_rating_is_right_within_the_studys_points_and_a_label_if_it_is_equal() -> None:
+    rating, label = (
+        RatingQuestion("quality", scale=(1, 2, 3, 4, 5)),
+        SingleLabelQuestion("sound", labels=("good", "odd")),
+    )
+    right = [value for value in (1, 2, 3, 4, 5) if rating.is_right(value, 3, Tolerance.within)]
+    assert right == [2, 3, 4]
+    assert label.is_right("odd", "odd", 0) and not label.is_right("good", "odd", 0)

@@ -20,7 +20,7 @@ from annotation.apart import least_difference, originals_needed
 from annotation.campaign.rubric import load_rubric
 from annotation.commands.planning import PlanOptions, apart_text, plan_text
 from annotation.crowd.tally import Tally, counted
-from annotation.planning import outlook, plan, simulated
+from annotation.planning import Outlook, outlook, plan, simulated
 from annotation.questions.label import SingleLabelQuestion
 from annotation.sampling.expected import ExpectedSample
 from annotation.sampling.queues import in_order
@@ -37,14 +37,18 @@ from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from tests.annotation.judgements import START, pair, pair_rows
 from tests.annotation.kinds import EFFORT, RULES, ask, rubric
-from tests.annotation.outputs import of_outputs
 from tests.scale import scaled
 
 SCALE = (1, 2, 3, 4, 5)
+RULE = RuleSpec(question="quality", at_least=3)
 
 
 def design(**rule: object) -> Design:
     return Design(("quality",), SCALE, 3, AcceptanceSpec.model_validate(rule))
+
+
+def look(size: tuple[int, int], mean: float, assumed: RatingVariation, seed: int = 1, **rule: object) -> Outlook:
+    return outlook(design(**rule), assumed, size, mean, 1000, np.random.default_rng(seed))
 
 
 def asked(study: Study) -> Tally:
@@ -105,11 +109,61 @@ def test_usual_assumptions_look_like_hteb() -> None:
     assert np.mean(ac2) == pytest.approx(0.68, abs=0.02)
 
 
+def test_the_mean_rule_is_right_as_often_as_theory_says() -> None:
+    """P(mean of 100 x 3 ratings >= 3 | true mean 3.15): nearly normal, its variance that of pair means over 100."""
+    assumed = RatingVariation(spread=0.8, bias=0.0, noise=1.0)
+    found = look((100, 3), 3.15, assumed)
+    many = simulated(assumed, (2, 3), 3.15, SCALE, 50_000, np.random.default_rng(2))
+    expected = stats.norm.cdf(0.15 / math.sqrt(many.mean(axis=2).var() / 100))
+    assert found.right(RULE) == found.accepted == pytest.approx(expected, abs=0.03)  # 3 SDs of 1,000 campaigns
+    assert found.accepted + found.rejected == 1
+    below = look((100, 3), 2.85, assumed)
+    assert below.right(RULE) == 1 - below.accepted == pytest.approx(expected, abs=0.03)
+
+
+def test_rules_keep_their_promise_at_the_threshold() -> None:
+    """True mean 3: the mean accepts half; a lower bound at most 5%, over pairs, and over raters too."""
+    same_raters = RatingVariation(bias=0.0)
+    assert look((50, 3), 3.0, same_raters).accepted == pytest.approx(0.5, abs=0.05)
+    assert look((50, 3), 3.0, same_raters, rule="lower_bound").accepted <= 0.05
+    differing = RatingVariation(bias=0.4)
+    assert look((50, 3), 3.0, differing, rule="lower_bound", interval="pairs_and_raters").accepted <= 0.05
+    assert look((50, 3), 3.0, differing, rule="lower_bound").accepted > 0.10  # about these raters alone
+
+
+def test_more_pairs_make_it_surer_and_narrower() -> None:
+    few, many = (look((pairs, 3), 3.4, RatingVariation(), rule="lower_bound") for pairs in (30, 200))
+    assert few.accepted < many.accepted
+    assert many.width < few.width / 2
+    assert (few.used, many.used) == (30, 200)
+
+
+def test_the_width_with_raters_as_a_sample_is_the_mean_of_many_campaigns() -> None:
+    """Against intervals computed here: few raters' habits differ much between campaigns, whatever the pairs."""
+    assumed, rng, widths = RatingVariation(spread=0.9, bias=0.35, noise=0.7), np.random.default_rng(2), {}
+    for pairs, raters in ((50, 2), (200, 2), (50, 5), (200, 5)):
+        found = look((pairs, raters), 3.0, assumed, rule="lower_bound", interval="pairs_and_raters", min_raters=2)
+        values = simulated(assumed, (pairs, raters), 3.0, SCALE, 2000, rng)
+        by_pairs, by_raters = (values.mean(axis=axis).var(axis=1, ddof=1) / values.shape[3 - axis] for axis in (2, 1))
+        t = by_pairs * stats.t.ppf(0.975, pairs - 1) + by_raters * stats.t.ppf(0.975, raters - 1)
+        reach, mean = t / np.sqrt(by_pairs + by_raters), values.mean(axis=(1, 2))
+        expected = np.mean(np.minimum(mean + reach, 5) - np.maximum(mean - reach, 1))
+        widths[pairs, raters] = found.width
+        assert found.width == pytest.approx(expected, rel=0.03)
+    assert widths[200, 5] < widths[50, 5] and widths[200, 2] < 1.02 * widths[50, 2]
+
+
+def test_a_size_that_the_rule_refuses_decides_nothing() -> None:
+    assert look((19, 3), 4.5, RatingVariation()).undecided == 1
+    assert look((30, 1), 4.5, RatingVariation()).undecided == 1
+
+
 BY_BOUND = {"rule": "lower_bound"}
 OVER_RATERS = BY_BOUND | {"interval": "pairs_and_raters"}
 
 
 def answered(pairs: Sequence[Pair], **answers: Any) -> pd.DataFrame:
+    """The answers of three raters to each pair."""
     frame = pd.DataFrame({"pair_id": [one.pair_id for one in pairs for _ in range(3)], **answers})
     about = {"transformation": "paraphrasing", "language": "en", "submitted_at": START, "simulated": True}
     return frame.assign(rater_id=[f"rater-{i}" for i in range(3)] * len(pairs), **about)
@@ -230,6 +284,22 @@ def test_a_difference_between_systems_is_found_as_often_as_the_plan_says() -> No
     assert least_difference(size, 6, assumed) > shift > least_difference((160, 3), 1, assumed) > shift / 2.1
 
 
+def test_systems_with_other_shares_of_a_label_are_found_as_often_as_the_plan_says() -> None:
+    assumed, size, campaigns = RatingVariation.on((0, 1), {"bias": 0.0}), (60, 3), 2000
+    apart, rng = least_difference(size, 1, assumed.as_rated((0, 1))), np.random.default_rng(18)
+    means = [simulated(assumed, size, 0.5 + side * apart / 2, (0, 1), campaigns, rng).mean(axis=2) for side in (-1, 1)]
+    assert (stats.ttest_rel(*means, axis=1).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.03)
+
+
+def test_ratings_vary_in_proportion_to_their_scale() -> None:
+    """A slider from 0 to 100 is planned as 1 to 5 stretched to it, unless somebody says how its ratings vary."""
+    slider = RatingVariation.on((0, 100))
+    assert (slider.spread, slider.bias, slider.noise) == pytest.approx((20, 6.25, 27.5))
+    assert RatingVariation.on((0, 100), {"spread": 31.0}).spread == 31
+    assert RatingVariation.on((1, 2, 3, 4, 5)) == RatingVariation()
+    assert least_difference((100, 3), 1, slider) == pytest.approx(25 * least_difference((100, 3), 1, RatingVariation()))
+
+
 def test_the_variation_of_ratings_follows_from_what_raters_feel() -> None:
     """Against 400 simulated campaigns: variances by pair, by rater, and of all; and back to what they feel."""
     felt = RatingVariation(bias=0.5)
@@ -339,29 +409,59 @@ def test_with_raters_as_a_sample_accept_tells_systems_apart_in_80_percent(
     assert told / runs == pytest.approx(0.8, abs=3 * math.sqrt(0.8 * 0.2 / runs) + 0.02)
 
 
+def test_raters_who_differ_in_the_system_they_prefer_may_be_too_few_for_any_number_of_originals() -> None:
+    rng, variation = np.random.default_rng(1), Variation(RatingVariation(), "", leaning=0.3)
+    for raters in (1, 3):
+        assert np.isnan(originals_needed(0.5, raters, 1, variation, SCALE, rng)).all()
+
+
 def test_the_command_says_how_many_originals_tell_its_systems_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    variant: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Numbers also beyond the study's originals; one system is refused."""
-    texts = pd.DataFrame({"text": [f"Text {number} about matter {number * 7}." for number in range(80)]})
-    texts = texts.assign(ours="A " + texts["text"], theirs="B " + texts["text"])
-    queues, sample = {"ours": "both", "theirs": "both"}, {"pairs": 60}
-    study = of_outputs(tmp_path, texts, queues, sample=sample)
+    """Numbers also beyond the study's originals; points, and parts of a scale's range; one system is refused."""
+    texts = [f"Text {number} about matter {number * 7}." for number in range(80)]
+    (tmp_path / "texts.csv").write_text("\n".join(["text,ours,theirs", *(f"{one},A {one},B {one}" for one in texts)]))
+    outputs = {"path": str(tmp_path / "texts.csv"), "text": "text"}
+    asked = {"asked": {"en": "Same?"}}
+    systems = [
+        {"name": name, "axis": "own", "queue": "both", "outputs": {**outputs, "output": name}, "raters": asked}
+        for name in ("ours", "theirs")
+    ]
+    dataset = {"name": "mine", "task": "bitext_mining", "path": outputs["path"], "language": "en", "split": "all"}
+    data = [{**dataset, "columns": {"sentence1": "text", "sentence2": "text"}}]
+    study = variant(name="both", datasets=data, transformations=systems, seeds=[1], sample={"pairs": 60})
     text = apart_text(study, PlanOptions(apart=("0.6",), raters=(2, 3), campaigns=200))
     rows = [line.split() for line in text.splitlines() if line.startswith("quality  ")]
     (least, _, most), larger = rows[1][3:6], rows[0][5]
     assert 15 < int(least) < int(most) <= 80 and int(most) < int(larger)
+    assert "pairs 0.8, raters' bias 0.25, noise 1.1 (as HTEB's)" in text
     beyond = apart_text(study, PlanOptions(apart=("0.1",), campaigns=100))
     found = re.search(r"quality +\d +0.1 +\d{3} to (1,\d{3}) +([\d,]+) ", beyond)
     assert found and "The study has 80 originals" in beyond
     originals, dollars = (int(number.replace(",", "")) for number in found.groups())
     assert dollars == pytest.approx(originals * 2 * study.raters.per_pair * 24 * 30 / 3600, rel=0.1)  # and controls
-    wider = of_outputs(tmp_path, texts, queues, sample=sample, acceptance={"interval": "pairs_and_raters"})
+    assert re.search(r"quality +\d +0.001 +– +– +– +–", apart_text(study, PlanOptions(apart=("0.001",), campaigns=100)))
+    parts = apart_text(study, PlanOptions(apart=("quality=15%", "0.5"), campaigns=100))
+    assert re.findall(r"quality +\d +([\d.]+)", parts) == ["0.6"]  # of 1 to 5
+    with pytest.raises(StudyError, match="'ease', which is none of quality"):
+        apart_text(study, PlanOptions(apart=("ease=1",)))
+    by_blocks = variant(
+        name="blocks", datasets=data, transformations=systems, seeds=[1], sample={"pairs": 60},
+        raters={"per_pair": 3, "blocks": [20, 40]}, acceptance={"rule": "lower_bound"},
+    )  # fmt: skip
+    text = apart_text(by_blocks, PlanOptions(apart=("0.3",), campaigns=100))
+    found = re.search(r"quality +\d +0.3 +\d+ to (\d+) +(\d+) ", text)
+    assert found and int(found[2]) > int(found[1])  # six answers to each are a dollar, beyond the last block too
+    same: dict[str, Any] = {"datasets": data, "transformations": systems, "seeds": [1], "sample": {"pairs": 60}}
+    wider = variant(name="wider", acceptance={"interval": "pairs_and_raters"}, **same)
+    options = PlanOptions(apart=("0.6",), campaigns=100)
     known = Variation(RatingVariation(), "", (0.5, 0.5), None, 0.0)
     monkeypatch.setattr(Variation, "of", lambda *_: known)
-    shown = [apart_text(one, PlanOptions(apart=("0.6",), campaigns=100)) for one in (study, wider)]
-    needed = [int(*re.findall(r"quality +\d +0.6 +(\d+)", one)) for one in shown]
-    assert needed[1] > 1.5 * needed[0]
-    alone = of_outputs(tmp_path, texts[["text", "ours"]], queues, sample=sample)
+    by_interval = [
+        int(re.search(r"quality +\d +0.6 +(\d+)", apart_text(one, options)).group(1))  # type: ignore[union-attr]
+        for one in (study, wider)
+    ]
+    assert by_interval[1] > 1.5 * by_interval[0]
+    alone = variant(name="alone", **(same | {"transformations": systems[:1]}))
     with pytest.raises(StudyError, match="share a `queue`"):
         apart_text(alone, PlanOptions(apart=("0.2",)))

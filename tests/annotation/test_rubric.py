@@ -63,6 +63,8 @@ def test_ptebs_points_are_the_papers_words(variant: Make) -> None:
         (("pools", "expansion", "expected", "positive"), {"quality": 9}, "expected.positive.quality: the answer 9"),
         (("scale",), [1, 3, 2], "the scale's points must ascend"),
         (("pools", "expansion", "questions", "quality", "hint", "en"), "x" * LIMIT, "longer than the 1000 characters"),
+        (("pools", "expansion", "expected", "easy"), {"quality": 1}, "no control is called 'easy'"),
+        (("colour",), "red", "unknown key 'colour'"),
         (("threshold",), 9, "threshold 9 is outside the scale 1 to 5"),
         (("questions", 0, "title", "en"), " ", "questions.0.title.en is empty; give it a wording"),
     ],

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 SCALES: dict[str, tuple[Any, list[float], str]] = {
     "signed": ([-2, -1, 0, 1, 2], [-2, 0, 1, 2, -1], "int64"),
     "halves": ({"from": 1, "to": 5, "step": 0.5}, [1, 1.5, 4.5, 3, 5], "double"),
+    "hundred": ({"from": 0, "to": 100, "step": 1}, [0, 37, 100, 62, 80], "int64"),
     "continuous": ({"from": 0, "to": 100}, [0, 37.25, 99.5, 62, 80], "double"),
 }
 

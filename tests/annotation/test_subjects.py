@@ -17,6 +17,7 @@ from annotation.campaign.rubric import load_rubric
 from annotation.crowd.tally import counted
 from annotation.sampling.expected import ExpectedSample
 from annotation.sampling.sample import draw_sample, extend_sample
+from annotation.statistics.summaries import Design
 from plumbline.errors import DataError
 from plumbline.fields import fields_of
 from plumbline.records import Pair
@@ -125,3 +126,10 @@ def test_gold_is_in_no_record_of_items(tmp_path: Path) -> None:
         "sentence1", "sentence2", "query", "candidates",
     }  # fmt: skip
     assert (frame["expected"] == "").all() and (frame["generator_hash"] != "").all()
+
+
+def test_a_question_for_all_texts_is_asked_of_each_group(make: Callable[..., Any]) -> None:
+    content = rubric()
+    content["questions"][0]["pools"] = ["texts"]
+    study = make(asked={"questions": content["questions"]})
+    assert Design.of(study, load_rubric(study)).needed("human") == ("label",)

@@ -33,38 +33,56 @@ WORDS: tuple[tuple[str, str], ...] = (
     (f"errors {E} --by none", "'none' is none of transformation, dataset, language"),
     (f"evaluate {E} --models other", "no model 'other'"),
     (f"scores-report {E} --compare {{s}}", "is the study itself"),
+    (f"scores-report {E} --baseline other", "other"),
     (f"review {E} --exclude nobody --reason x", "has no rater 'nobody'"),
     (f"review {E} --exclude a --keep b", "Mutually exclusive arguments: {--exclude, --keep}"),
     (f"accept {E} --amend because", "leave it out: the rules have not changed"),
+    (f"plan {E} --pairs 0", "0"),
+    (f"plan {E} --pairs x", "x"),
     (f"plan {E} --seed -1", "'-1' is not a whole number from 0 to"),
     (f"plan {E} --means nan", "'nan' is not a number"),
     (f"review {E} --reason x", "--reason goes with --exclude or --keep"),
     (f"scores-report {E} --multilingual fake", "--multilingual needs --translation"),
     (f"scores-report {E} --translation search search", "'search' is named twice"),
+    (f"scores-report {E} --translation a b", "no data set 'a' has scores; known: sentences, requests, search"),
     ("sensitivity-report --scores x.csv --part a=b/c --part a=d/e", "--part: names two parts of a"),
     ("bundle evaluate x.zip --model m --data a=b c", "--data: 'c' is not NAME=FILE"),
+    ("bundle evaluate x.zip --model m --data a=b a=c", "--data: names two files for a"),
+    (f"collect {E} --archive {{p}}", "is a folder, not a file"),
     (f"crowd plan {E} --platform other", "'other' is none of prolific, link, rehearsal, mturk"),
+    (f"crowd launch {E} --platform null --max-cost 50 --yes", "'null' is none of prolific, link"),
+    (f"crowd plan {E} --platform prolific --pilot -3", "is not a whole number from 1 to 10000"),
     (f"crowd launch {E} --platform mturk --live --max-cost nan", "'nan' is not a number above 0"),
     ("serve --port 99999", "'99999' is not a whole number from 1 to 65535"),
     ("serve --backup-every 0h", "'0h' is not a duration; write for example 6h"),
     ("serve --during no-such-command", "--during: no command 'no-such-command' was found"),
     ("serve --during 'A=1", "close the quotes"),
+    (f"review {E} --exclude", "--exclude requires at least 1 element"),
     (f"withdraw {E} --reason x", "Exactly 1 of {--pair, --pairs-from} must be specified"),
+    ("users remove", "parameter NAME requires an argument"),
     ("backup --data {p}/none", "there is no database to back up"),
+    ("restore {p}/none.tar.gz --data {p}/home", "none.tar.gz"),
     ("restore {s} --data {p}/home", "this backup cannot be restored"),
     ("users invite --study {s} --to=", "--to: is empty; name one, or leave the option out"),
+    ("restore s3://b/x.tar.gz", "Invalid value for FILE: 's3://b/x.tar.gz' is an address"),
+    (f"generate {E} --ray=", "--ray: is empty; name one"),
+    (f"shrink {E} --task search --draw none", "--draw: 'none' is none of stratified, uniform"),
+    ("sensitivity-report --scores x.csv --source null", "--source: 'null' is none of machine, human, all"),
 )  # fmt: skip
 URL, KEY = "ARGILLA_API_URL", "ARGILLA_API_KEY"
 PUBLISH = f"publish {E}"
 ENVIRONMENTS: tuple[tuple[str, str, Mapping[str, str], str], ...] = (
     ("a user in the address", PUBLISH, {URL: f"http://u:{SECRET}@127.0.0.1:1", KEY: "k"},
      "contains a user"),
+    ("a key for a user", PUBLISH, {URL: f"http://{SECRET}@127.0.0.1:1", KEY: "k"}, "contains a user"),
     ("a slash in a password", PUBLISH, {URL: f"http://u:{SECRET}/x@127.0.0.1:1", KEY: "k"},
      "contains a user"),
     ("a key in the query", PUBLISH, {URL: f"http://127.0.0.1:1/?api_key={SECRET}", KEY: "k"}, "contains a user"),
     ("no address", PUBLISH, {URL: "argilla", KEY: "k"}, "'argilla' is not an address; write it like https://argilla"),
+    ("a bad port", PUBLISH, {URL: "http://127.0.0.1:99999", KEY: "k"}, "is not an address"),
     ("a line break in the key", PUBLISH, {URL: "http://127.0.0.1:1", KEY: f"{SECRET}\r\nX: y"},
      "a character outside ASCII"),
+    ("another alphabet", PUBLISH, {URL: "http://127.0.0.1:1", KEY: f"{SECRET}é"}, "a character outside ASCII"),
     ("an address alone", PUBLISH, {URL: "http://127.0.0.1:1"}, "ARGILLA_API_KEY is not; set both"),
     ("a key alone", PUBLISH, {KEY: SECRET}, "ARGILLA_API_URL is not; set both"),
     ("nobody there", PUBLISH, {URL: "http://127.0.0.1:1", KEY: SECRET},
@@ -78,6 +96,7 @@ ENVIRONMENTS: tuple[tuple[str, str, Mapping[str, str], str], ...] = (
 
 
 def rows() -> Iterator[Bad]:
+    """A row for each line of words and each environment."""
     for words, says in WORDS:
         yield Bad(words[:60], words, lambda place: None, (says,))
     for name, words, environment, says in ENVIRONMENTS:

@@ -19,7 +19,11 @@ LINES: tuple[tuple[str, str, str], ...] = (
     ("nobody", "{0},,3,4,2026-03-01T10:00:00", "line 2: the column for `rater` is empty"),
     ("a decimal comma", "{0},dora,3,5,4,2026-03-01T10:00:00", "line 2: 6 cells, but the header has 5"),
     ("a decimal number", "{0},dora,3.5,4,2026-03-01T10:00:00", "line 2, quality: the answer 3.5 is not on the scale"),
+    ("a word", "{0},dora,good,4,2026-03-01T10:00:00", "line 2, quality: the answer 'good' is not on the scale"),
+    ("400 digits", f"{{0}},dora,{'9' * 400},4,2026-03-01T10:00:00", "line 2, quality: the answer '999"),
+    ("24 o'clock", "{0},dora,3,4,2026-03-01T24:00:00", "line 2: the time '2026-03-01T24:00:00' is not ISO 8601"),
     ("13 PM", "{0},dora,3,4,2026/03/01 13:00:00 PM GMT+1", "line 2: the time '2026/03/01 13:00:00 PM GMT+1' is not"),
+    ("a zone of 99 hours", "{0},dora,3,4,2026/03/01 10:00:00 AM GMT+99", "line 2: the time '2026/03/01 10:00:00 AM"),
     ("off the scale", "{0},dora,6,4,2026-03-01T10:00:00", "line 2, quality: the answer 6 is not on the scale 1 to 5"),
     ("no answer", "{0},dora,,4,2026-03-01T10:00:00", "line 2: the submitted answer lacks 'quality'"),
     ("the year 1500", "{0},dora,3,4,1500-01-01T10:00:00", "line 2: the answer dates from 1500-01-01T10:00:00+00:00, "),
@@ -27,22 +31,30 @@ LINES: tuple[tuple[str, str, str], ...] = (
     ("the year 9999", "{0},dora,3,4,9999-12-31T23:59:59", "which is in the future"),
     ("the same twice", "{0},dora,3,4,2026-03-01T10:00:00\n{0},dora,3,4,2026-03-02T10:00:00", "line 3: the same rater"),
     ("the same in capitals", "{0},dora,3,4,2026-03-01T10:00:00\n{0},DORA,3,4,2026-03-02T10:00:00", "line 3: the same"),
+    ("a null", "{0},do\0ra,3,4,2026-03-01T10:00:00", "contains a null character"),
 )  # fmt: skip
 FILES: tuple[tuple[str, bytes, str], ...] = (
+    ("empty", b"", "is empty; export it again"),
     ("only a header", HEAD.encode(), "no rows in it, only a header"),
     ("a column twice", b"Pair,Who,Q,F,When,Q\n", "two columns are called 'Q'"),
     ("a column missing", b"Pair,Who,Q,When\na,dora,3,x\n", "has no column 'F'; its columns are: Pair, Who, Q, When"),
     ("latin-1", HEAD.encode() + b"a,Andr\xe9,3,4,x\n", "line 2: the time 'x' is not ISO 8601"),
+    ("UTF-16", HEAD.encode("utf-16"), "no rows in it, only a header"),
+    ("Excel's own", b"PK\x03\x04\xff\x00", "contains a null character"),
 )
 PLACES: tuple[tuple[str, Callable[[Path], object], str], ...] = (
+    ("nothing", lambda file: None, "cannot be read: No such file or directory"),
     ("a folder", lambda file: file.mkdir(), "is a folder, not a file"),
     ("a pipe", os.mkfifo, "is not an ordinary file"),
+    ("a link to itself", lambda file: file.symlink_to(file.name), "Too many levels of symbolic links"),
 )
 MAPPINGS: tuple[tuple[str, str], ...] = (
     ("pair=Pair", "no column is given for 'rater'; add rater=NAME"),
     ("pairs=Pair", "'pairs=Pair' is not like pair=NAME; did you mean 'pair'"),
     ("pair=Pair,rater=Who,quality=Q,fluency=Q", "the column 'Q' is given twice; each name needs its own column"),
+    ("pair=Pair,pair=Who,rater=Who,quality=Q,fluency=F", "'pair' is given twice"),
     ("nonsense", "'nonsense' is not like pair=NAME"),
+    ("pair=", "'pair=' is not like pair=NAME"),
 )
 SITE = (
     "HITId,AssignmentId,WorkerId,AssignmentStatus,SubmitTime,WorkTimeInSeconds,"
@@ -50,11 +62,15 @@ SITE = (
 )
 ARCHIVES: tuple[tuple[str, str, str], ...] = (
     ("no columns", "a,b\n1,2\n", "line 1: no column 'HITId'"),
+    ("a column twice", f"{SITE},HITId\n", "column 'HITId' appears twice"),
     ("a row too long", f"{SITE}\nH,A,W,Approved,2026-01-01,9,p,3,4,5\n", "line 2: the row has more or fewer cells"),
+    ("a row too short", f"{SITE}\nH,A,W,Approved\n", "line 2: the row has more or fewer cells than the header;"),
     ("a time at the end", f"{SITE}\nH,A,W,Approved,9999-12-31T23:59:59-12:00,9,p,3,4\n",
      "is not a time in the MTurk site's format"),
+    ("a time in words", f"{SITE}\nH,A,W,Approved,soon,9,p,3,4\n", "line 2: SubmitTime 'soon' is not a time in"),
     ("an endless time of work", f"{SITE}\nH,A,W,Approved,2026-01-01,inf,p,3,4\n",
      "WorkTimeInSeconds 'inf' is not a number"),
+    ("a negative time of work", f"{SITE}\nH,A,W,Approved,2026-01-01,-9,p,3,4\n", "'-9' is not a number"),
     ("a state", f"{SITE}\nH,A,W,Paid,2026-01-01,9,p,3,4\n", "line 2: AssignmentStatus 'Paid' is unknown; known: "),
     ("an id", f"{SITE}\nH,A,=W(),Approved,2026-01-01,9,p,3,4\n", "line 2: WorkerId is not an MTurk id"),
     ("a pair", f"{SITE}\nH,A,W,Approved,2026-01-01,9,p,3,4\n", "line 2: pair 'p' is not in this study's sample"),
@@ -78,6 +94,7 @@ def _instead(make: Callable[[Path], object]) -> Callable[[Place], None]:
 
 
 def rows() -> Iterator[Bad]:
+    """A row for each line, file, place, mapping and archive."""
     for name, text, says in LINES:
         yield Bad(f"line: {name}", COLLECT, _lines(text), ("answers.csv", says))
     for name, content, says in FILES:

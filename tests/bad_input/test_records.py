@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ DAMAGE: tuple[tuple[str, bytes], ...] = (
     ("nested 3,000 deep", b"[" * 3000),
     ("a number of 5,000 digits", b"9" * 5000),
     ("latin-1", b'["caf\xe9"]'),
+    ("nulls", bytes(20)),
 )
 TABLES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("pairs.parquet", (ACCEPT, EVALUATE, STATUS)),
@@ -62,8 +64,12 @@ COLUMN: tuple[tuple[str, str, str, Any, str], ...] = (
     (ACCEPT, "ratings.parquet", "submitted_at", ["soon"], "has a column of an unexpected type"),
     (ACCEPT, "ratings.parquet", "pair_id", ["x"], "the key"),
     (STATUS, "pairs.parquet", "transformation", ["rewording"], "contains 'rewording', which is not a transformation"),
+    (STATUS, "pairs.parquet", "original", [None], "column 'original': has empty cells"),
+    (SAMPLE, "transformations/paraphrasing/1337.parquet", "status", ["fine"], "contains 'fine', not one of ok, failed"),
     (SAMPLE, "transformations/paraphrasing/1337.parquet", "output", [None], "column 'output': has empty cells"),
     (SCORES, "scores.parquet", "score", [float("inf")], "column 'score': contains an infinite value"),
+    (SCORES, "scores.parquet", "status", ["good"], "contains 'good', not one of"),
+    (SCORES, "scores.parquet", "seed", ["x"], "has a column of an unexpected type"),
 )
 
 
@@ -126,17 +132,23 @@ def _edited(place: Place) -> None:
 
 
 def rows() -> Iterator[Bad]:
+    """A row for each damage of each file, its commands in turn."""
     for name, commands in JSON:
-        damage = DAMAGE if name == JSON[0][0] else DAMAGE[1:5]  # one reader reads them all
+        damage = DAMAGE if name == JSON[0][0] else DAMAGE[:5]  # one reader reads them all
         for turn, (what, content) in enumerate(damage):
             yield Bad(f"{name}: {what}", commands[turn % len(commands)], _bytes(name, content), (name,))
     for what, make in (("a folder", Path.mkdir), ("a pipe", os.mkfifo)):
         yield Bad(f"manifest.json: {what}", STATUS, _instead("manifest.json", make), ("manifest.json",))
-        yield Bad(f"pairs.parquet: {what}", ACCEPT, _instead("pairs.parquet", make), ("pairs.parquet", "is "))
     for name, commands in TABLES:
-        for turn, content in enumerate((b"", bytes(9999))):
-            spoil = _bytes(name, content)
-            yield Bad(f"{name}: {len(content)} nulls", commands[turn % len(commands)], spoil, (name, "is damaged"))
+        for turn, (what, content) in enumerate((("empty", b""), ("no Parquet", b"hello"), ("nulls", bytes(9999)))):
+            yield Bad(f"{name}: {what}", commands[turn % len(commands)], _bytes(name, content), (name, "is damaged"))
+        yield Bad(
+            f"{name}: a folder",
+            commands[0],
+            _instead(name, Path.mkdir),
+            (name, "differs from" if "/" in name else "is a folder, not a file"),
+        )
+        yield Bad(f"{name}: a pipe", commands[0], _instead(name, os.mkfifo), (name, "is not an ordinary file"))
         other = _table(name, lambda _: pa.table({"a": [1]}))
         yield Bad(f"{name}: of something else", commands[-1], other, (name, "lacks column"))
         twice = _table(name, lambda table: pa.concat_tables([table, table]))
@@ -147,7 +159,7 @@ def rows() -> Iterator[Bad]:
     for end in ENDS:
         spoil = _table("ratings.parquet", _filled("submitted_at", [end]))
         yield Bad(f"times: {end}", ACCEPT, spoil, ("column 'submitted_at': contains a time before 1970 or after 2200",))
-    for value in ("yesterday", "2026-01-01T00:00:00", -1):
+    for value in ("yesterday", "2026-01-01T00:00:00", -1, None):
         entry = {"stages": {"generation": {"finished_at": value, "inputs": {}, "outputs": {}}}}
         spoil = _bytes("manifest.json", json.dumps(entry).encode())
         says = ("manifest.json is not a manifest of Plumbline (stages.generation.f",)
@@ -164,3 +176,9 @@ def rows() -> Iterator[Bad]:
 @pytest.mark.parametrize("bad", tuple(rows()), ids=lambda bad: bad.name)
 def test_records_that_cannot_be_read_are_one_line(bad: Bad, assert_refused: Callable[[Bad], None]) -> None:
     assert_refused(bad)
+
+
+def test_rules_without_a_time_zone_are_refused(assert_refused: Callable[[Bad], None]) -> None:
+    rule = {"fixed_at": datetime.now(UTC).replace(tzinfo=None).isoformat(), "rules": {}, "reason": ""}
+    says = ("rules.json does not have the expected content", "restore it from a copy")
+    assert_refused(Bad("", STATUS, _bytes("rules.json", json.dumps([rule]).encode()), says))

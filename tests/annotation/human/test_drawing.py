@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from annotation.argilla.dataset import record_of
 from annotation.campaign.records import CampaignRecords
@@ -20,18 +21,19 @@ from annotation.human.simulated import read_items
 from annotation.human.tasks import InstructionFiles, prepare, read_tasks, task_lines
 from annotation.human.types import METRICS, TASK_KINDS, TaskSource
 from annotation.questions.wordings import addressed_lines
-from annotation.sampling.sample import draw_sample
+from annotation.sampling.sample import draw_sample, sample_settings
+from annotation.status.progress import stages_of
 from evaluation.human.sampled import sampled
 from evaluation.tasks import protocols
 from generation.datasets.scored import ScoredItem
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.fields import fields_of
-from plumbline.manifest import Manifest
+from plumbline.manifest import Manifest, stage
 from plumbline.records import Pair
 from plumbline.store import write_table
 from plumbline.study import load_study
 from plumbline.study.datasets import DatasetSpec
-from plumbline.study.human import HumanTaskSpec
+from plumbline.study.human import HumanSubject, HumanTaskSpec
 from plumbline.study.subject import VerdictUnit
 from tests.annotation.human.studies import CLASSES, PAIRS, SEARCH, WORDS, study_of
 from tests.evaluation.human.rehearsed import write_rehearsed
@@ -144,6 +146,10 @@ GERMAN = [{**row, "negative": row["negative"][:2], "language": "de"} for row in 
         ("classes", {}, [{**one, "label": i % 2} for i, one in enumerate(CLASSES)], "the label '0' is a number, which"),
         ("classes", {"labels": {"coffee": "Coffee"}}, None, "no label 'coffee'; the labels are bee, oak, sea, tea"),
         ("alike", {"scale": [1, 4]}, None, "gold scores go from 0 to 5, but people answer from 1 to 4"),
+        ("summaries", {"scale": [1, 12]}, None, "at most 11 points"),
+        ("alike", {"labels": {"1": "one"}}, None, "labels has no effect on sts, only on classification, multilabel"),
+        ("alike", {"balance": "label"}, None, "sts has no labels to balance"),
+        ("search", {"relevance": "ranked", "candidates": 12}, None, "ranked allows at most 10 candidates"),
         ("classes", {"candidates": 7}, None, "candidates has no effect on classification, only on reranking, retr"),
         ("search", {}, [{**row, "positive": [" "]} for row in SEARCH], "positive"),
         ("search", {"candidates": 6}, [*SEARCH, *GERMAN], "some languages have 6 candidates for each item, others 3;"),
@@ -260,3 +266,31 @@ def test_people_are_asked_on_another_scale_than_gold_where_the_data_set_says_its
     study.file.write_text(yaml.safe_dump(content))
     with pytest.raises(StudyError, match="gold_scale is 0 to 0.5; correct gold_scale"):
         draw_sample(load_study(study.file, study.folder.parent))
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["1st"], "the name of data set '1st' must begin with a letter from a to z"),
+        (["Items"], "'items' is a reserved name; give data set 'Items' another `name` under `datasets`"),
+        (["My set", "My.set"], "'my_set' is the name of two tasks; give data set 'My set' another `name` under"),
+    ],
+)
+def test_a_task_has_the_name_of_its_data_set(names: list[str], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        HumanSubject.model_validate({"tasks": [{"dataset": name} for name in names]})
+
+
+def test_a_model_that_is_named_later_leaves_the_sample_as_it_was_drawn(tmp_path: Path) -> None:
+    study = study_of(tmp_path, {"dataset": "alike", "items": 6})
+    with stage(study, "sample", settings=sample_settings(study.sample, study.judging)):
+        draw_sample(study)
+    (tmp_path / "said.jsonl").write_text("")
+    model = {"name": "rule", "engine": {"kind": "recorded", "model": "none", "path": "said.jsonl"}}
+    content = yaml.safe_load(study.file.read_text())
+    content["judges"] = [model]
+    study.file.write_text(yaml.safe_dump(content))
+    later = load_study(study.file, study.folder.parent)
+    records = CampaignRecords(later)
+    assert stages_of(records, records.manifest, "")["sample"].state == "done"
+    read_tasks(later)

@@ -99,6 +99,7 @@ def test_an_answer_about_groups_is_one_for_each_text() -> None:
         (EACH, "[3, 0]", "no answer for number '3'"),
         (EACH, "[3, 0, 1, 2]", "an answer for unknown number '4'"),
         (EACH, "[3, 0, 1.5]", "not among the answers: '1.5'"),  # never rounded
+        (EACH, "2", "expected 3 answers, found '2'"),
         (ORDER, '{"answer": [3, 1, 1]}', "not an order of the numbers 1 to 3"),
     ],
 )

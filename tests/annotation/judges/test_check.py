@@ -9,7 +9,7 @@ import pandas as pd
 
 from annotation import server
 from annotation.csv_answers import collect_csv
-from annotation.judges.check import FOLDER
+from annotation.judges.check import FOLDER, JudgeCheck, check_text, held_against
 from annotation.judges.powered import read_outcome
 from annotation.judges.run import judge
 from annotation.report.page import write_report
@@ -17,6 +17,7 @@ from annotation.sampling.sample import draw_sample
 from annotation.verdicts.evidence import Evidence
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
+from tests.annotation.judges.test_powered import design, frames
 from tests.commands import here
 from tests.concluded import concluded
 from tests.shared import generate_once
@@ -92,3 +93,13 @@ def test_the_sample_studys_judges_are_held_against_its_raters(variant: Make, tmp
     people = tables["people"].set_index(["judge", "question", "transformation"])
     assert people.loc[("shares", "quality", "expansion"), "n"] == 24
     assert len(tables["means"]) == 2 * 2 and set(tables["between"]["first"]) == {"numbers"}
+
+
+def test_lengths_are_told() -> None:
+    ratings, judging = frames(mean=3.32)
+    texts = judging.judged.assign(original="a b", transformed=["a b c d", "a b"] * 100)
+    tables = held_against(ratings, judging.judgements, texts, design())
+    length, gap = tables["length"].iloc[0], tables["people"].iloc[-1]
+    assert length["low"] < length["slope"] < length["high"] and gap["low"] < gap["gap"] < gap["high"]
+    lines = check_text("mine", JudgeCheck(tables, (), simulated=True)).splitlines()
+    assert lines[0] == "Judges of study mine" and lines[1].startswith("SIMULATED")

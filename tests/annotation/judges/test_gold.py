@@ -26,9 +26,10 @@ from annotation.judges.gold import (
     spearman_by_words,
     with_averages,
 )
+from annotation.judges.run import named
 from annotation.judges.selection import compared, cross_checked
 from plumbline.errors import DataError, StudyError
-from plumbline.study import Study
+from plumbline.study import ROOT, Study, load_study
 
 # PTEB (EACL 2026), Table 2, in percent: gemma3-27b, gpt-oss-20b, qwen3-32b; it prints 80.89 for the last average.
 TABLE_TWO = {
@@ -168,3 +169,11 @@ def test_the_sample_studys_judges_are_held_against_its_gold_scores(demo: Study) 
     assert re.search(r"^sample_sts +24 +88\.61 +88\.39$", text, re.MULTILINE) and RECORDED in text
     with pytest.raises(StudyError, match="no judge 'share'; did you mean 'shares'"):
         judge_gold(demo, ["share"])
+
+
+def test_ptebs_study_has_its_judges_and_the_scales_of_its_data() -> None:
+    study = load_study(ROOT / "studies" / "pteb_judges.yaml")
+    assert {"gemma3-27b", "gpt-oss-20b", "qwen3-32b"} <= {spec.name for spec in named(study.judges, (), study.file)}
+    assert {spec.prompt for spec in study.judges} == {"pteb_paraphrase"}
+    scales = {spec.name: spec.gold_scale for spec in study.datasets if spec.gold_scale != (0, 5)}
+    assert scales == {"BIOSSES": (0, 4), "SICK-R": (1, 5), "STS22": (1, 4)}

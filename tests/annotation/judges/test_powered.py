@@ -165,3 +165,10 @@ def test_people_who_all_say_the_same_have_an_interval_beside_judges_too() -> Non
     low = 5 - 4 * (1 - 0.025 ** (1 / RATED))
     assert [found["people_low"], found["mean"], found["low"]] == pytest.approx([low, 5.0, low])
     assert found["reason"] == ""
+
+
+def test_scores_off_the_scale_are_refused_in_one_line() -> None:
+    ratings, judging = frames()
+    off = judging.judgements.assign(score=judging.judgements["score"] + 4)
+    with pytest.raises(ValueError, match="is outside the scale from 1 to 5"):
+        row(ratings, replace(judging, judgements=off))

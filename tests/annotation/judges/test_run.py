@@ -19,7 +19,7 @@ from annotation.judges.pool import draw_judged, read_judged
 from annotation.judges.prompts import JudgePrompt
 from annotation.judges.run import judge, questionnaires, read_judgements
 from annotation.sampling.sample import draw_sample
-from plumbline.errors import DataError, ServiceError
+from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.prompts import PROMPTS, read_prompt
 from plumbline.study import ROOT, Study
 from tests import forks
@@ -142,7 +142,10 @@ def test_a_point_that_a_server_may_begin_with_another_is_read_as_text(
 
 NO_CHAT_ANSWERS = [
     Reply(b"<html>one moment</html>", content_type="text/html"),
+    Reply(b"plain words"),
+    Reply(b"[]"),
     answers({"error": {"message": "busy"}}),
+    answers({"choices": []}),
     answers({"choices": [None]}),
 ]
 
@@ -323,3 +326,28 @@ def test_a_table_that_a_hand_has_changed_is_refused(judged_by: Callable[..., Stu
     pd.read_parquet(path).assign(score=5.0).to_parquet(path)
     with pytest.raises(DataError, match=r"one\.parquet differs from what was written"):
         read_judgements(study)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"prompt": "pteb_sts", "score": "expected"}, "asks for decimals, which take several tokens"),
+        ({"prompt": "own.yaml"}, "has the unknown variable {rubric}"),
+    ],
+)
+def test_what_a_judge_cannot_be_asked_is_one_line(
+    judged_by: Callable[..., Study], tmp_path: Path, changes: dict[str, Any], line: str
+) -> None:
+    (tmp_path / "own.yaml").write_text(json.dumps({**OWN, "variables": ["rubric"], "text": "{rubric}"}))
+    study = judged_by(chat("http://127.0.0.1:9/v1", **changes))
+    with pytest.raises(StudyError) as error:
+        questionnaires(study)
+    assert line in str(error.value)
+
+
+def test_more_outputs_stay_judged_and_fewer_than_the_sample_are_refused(judged_by: Callable[..., Study]) -> None:
+    study = judged_by(chat("http://127.0.0.1:9/v1"))
+    assert len(draw_judged(study, 10)) == len(draw_judged(study)) == 10
+    assert len(draw_judged(study, 5, keep=False)) == 5
+    with pytest.raises(StudyError, match=r"--outputs 2 is less than `sample\.pairs: 3`"):
+        draw_judged(study, 2)

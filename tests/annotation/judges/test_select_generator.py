@@ -12,7 +12,7 @@ import pytest
 
 from annotation.judges.pool import draw_judged
 from annotation.judges.run import judge
-from annotation.judges.select_generator import FOLDER, choose, read_material
+from annotation.judges.select_generator import FOLDER, choose, family, read_material
 from generation.production import generate
 from generation.recordings import load_recordings
 from plumbline.errors import StudyError
@@ -152,3 +152,8 @@ def test_lost_judgements_count_for_nobody_and_few_best_are_judged(study: Study, 
     assert four.loc[("kin", SAMPLE), "failed"] == 10 and BETA not in four.reset_index()["generator"].tolist()
     with pytest.raises(StudyError, match="no judge is asked 'qualty'; did you mean 'quality'"):
         choose(read_material(study, 5), "qualty")
+
+
+def test_families_are_told_by_names() -> None:
+    names = ["Qwen/Qwen3-8B-AWQ", "Qwen3-8B", "google/gemma-3-27b-it", "gemma3:27b", "gpt-oss:20b"]
+    assert [family(name) for name in names] == ["qwen", "qwen", "gemma", "gemma", "gpt"]

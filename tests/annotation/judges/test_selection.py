@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from annotation.judges.effects import additive_fit
+from annotation.judges.records import checked
 from annotation.judges.selection import (
     by_language,
     comparisons,
@@ -197,3 +199,27 @@ def test_letters_are_shared_by_those_alone_that_do_not_differ() -> None:
         for one, other in every:
             assert bool(set(letters[one]) & set(letters[other])) == ((one, other) not in different)
         assert letters[names[0]].startswith("a")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"status": "fine"}, "unknown status 'fine'; it must be one of ok, failed, unanswered"),
+        ({"score": np.nan}, "a row with status ok has no score"),
+        ({"status": "failed"}, "a row whose status is not ok has a score; set"),
+        ({"pair_id": "same"}, "judge a, question quality, pair_id same appears more than once"),
+    ],
+)
+def test_judgements_that_contradict_themselves_are_refused(change: dict[str, Any], said: str) -> None:
+    frame = judgements([("a", "x", sample, "first", "paraphrasing", "en", 4.0) for sample in range(2)])
+    with pytest.raises(ValueError, match=said):
+        checked(frame.assign(**change))
+
+
+def test_a_selection_needs_two_generators_and_something_in_common() -> None:
+    one = judgements([("a", "x", 0, "first", "paraphrasing", "en", 4.0)])
+    with pytest.raises(ValueError, match="needs two generators or more"):
+        crossed(one, "quality")
+    apart = judgements([("a", "x", 0, "t", "paraphrasing", "en", 4.0), ("a", "y", 1, "t", "paraphrasing", "en", 4.0)])
+    with pytest.raises(ValueError, match="no judgement of 'quality' is common to all 2 generators"):
+        crossed(apart, "quality")

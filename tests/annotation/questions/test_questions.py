@@ -173,3 +173,11 @@ def test_a_kind_of_one_file_is_asked_read_and_judged(
     assert (summary.kind, summary.n_ratings) == ("number", 20) and 0.5 < summary.mean < 1.5
     decision, _ = decide([summary], 20, design.rule, design.rule.rules)
     assert decision == "accepted"
+
+
+def test_a_scale_of_each_question_needs_rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make) -> None:
+    ask(monkeypatch, tmp_path, labels_alone(questions=[NATURAL, EFFORT | {"required": True, "pools": []}]))
+    rules = [{"question": "effort", "at_most": 1}]
+    assert load_rubric(variant(rubric="kinds", acceptance={"rules": rules})).scale == ()
+    with pytest.raises(StudyError, match="question 'effort' has its own scale or counts fewer points as better, so "):
+        load_rubric(variant(rubric="kinds", acceptance={"threshold": 1.0}))

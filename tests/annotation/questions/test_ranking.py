@@ -148,3 +148,14 @@ def test_intervals_cover_the_agreement_of_all_pairs() -> None:
         truth = coefficient(whole).value
         found = [coefficient(rankings(30)) for _ in range(600)]
         assert np.mean([one.low <= truth <= one.high for one in found]) >= 0.93
+
+
+def test_ranks_by_other_intervals_hold_their_mean() -> None:
+    rng = np.random.default_rng(2)
+    rows = [
+        ", ".join(ranked(dict(zip("abc", map(int, rng.permutation(3)), strict=True))) for _ in "xyz") for _ in range(50)
+    ]
+    given = frame(*rows)
+    plain, both = (ABC.mean_ranks(given, over)[0].rank for over in ("pairs", "pairs_and_raters"))
+    assert both.value == plain.value
+    assert 1 <= both.low < plain.low < plain.value < plain.high < both.high <= 3

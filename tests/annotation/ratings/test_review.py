@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from annotation.campaign.counting import counting_ratings
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
-from annotation.ratings.decisions import decide
+from annotation.ratings.decisions import decide, review_text
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
+from annotation.verdicts.evidence import Evidence
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.study import Study
@@ -46,3 +48,35 @@ def test_a_decision_that_was_noted_by_a_killed_run_counts(generated: Study) -> N
         96,
         192,
     }  # 24 pairs (or 48) x 2 raters x 2
+
+
+def reviewed(study: Study) -> str:
+    evidence = Evidence.read(study)
+    return review_text(evidence, evidence.signs)
+
+
+def test_a_rater_who_clicks_through_is_shown_excluded_and_let_in_again(generated: Study) -> None:
+    rate(generated)
+    signs = Evidence(generated).signs
+    assert {sign.rater_id for sign in signs} == {"a"}
+    assert {"controls", "same answer", "apart from the others"} <= {sign.rule for sign in signs}
+    assert "decide nothing" in reviewed(generated)
+
+    before = len(counting_ratings(CampaignRecords(generated).ratings, per_pair=3))
+    decision = decide(generated, "a", exclude=True, reason="fails  controls\n", signs=signs)
+    assert decision.reason == "fails controls"
+    assert any(line.startswith("controls: ") for line in decision.signs)
+    ratings = CampaignRecords(generated).ratings
+    assert set(ratings.loc[ratings["excluded"] != "", "rater_id"]) == {"a"}
+    assert len(ratings) == before  # nothing is deleted
+    assert len(counting_ratings(ratings, per_pair=3)) == before * 2 // 3
+    assert {sign.rater_id for sign in Evidence(generated).signs} == {"a"}  # the decision does not hide why
+    text = reviewed(generated)
+    assert "fails controls" in text
+    to_read = text[text.index("to read, with a mean") : text.index("Decisions")].splitlines()
+    numbers = {line.split()[-1] for line in to_read if line.split()[-1:] and line.split()[-1].isdigit()}
+    assert numbers == {"2"}  # the means are of the ratings that count
+
+    decide(generated, "a", exclude=False, reason="has explained it")
+    assert len(counting_ratings(CampaignRecords(generated).ratings, per_pair=3)) == before
+    assert [one.exclude for one in CampaignRecords(generated).decided] == [True, False]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import math
 import re
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from html.parser import HTMLParser
@@ -15,22 +18,32 @@ import pytest
 from playwright.sync_api import Page
 
 from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.ratings.decisions import decide
 from annotation.report.charts import (
+    DECISIONS,
+    looks_charts,
+    mean_intervals,
+    means_in_words,
     rating_shares,
     shares_in_words,
 )
+from annotation.report.exhibits import wording_exhibit
 from annotation.report.material import read_material
 from annotation.report.page import examples, write_report
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED
+from plumbline.__main__ import run
+from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.page import svg
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
-from plumbline.study import Study
+from plumbline.study import ROOT, Study, load_study
+from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.crowd.campaigns import copied
 from tests.annotation.ratings.test_review import rate
+from tests.annotation.verdicts.fixed import fixed_in_2025
 from tests.axe import grave_of_file
 from tests.conftest import make_variant
 from tests.shared import generate_once
@@ -249,3 +262,93 @@ def test_shares_are_drawn_one_after_the_other(points: int) -> None:
     assert "Paraphrasing (n = 72)" in drawing and "75%" in drawing
     told = shares_in_words(shares(points))
     assert f"25% are {points - 1}, 75% are {points}" in told and "Expansion (n = 0): no ratings." in told
+
+
+def test_of_more_verdicts_than_anybody_looks_at_there_are_figures_and_no_cards(
+    judged: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("verdicts.tables", "report.page"):
+        monkeypatch.setattr(f"annotation.{module}.CARDS", 2)
+    page = Reader(write_report(judged)[0])
+    assert page.tags.count("svg") == 2 * 2 and "the dashed line is the threshold" in page.words
+    assert "Each line is a scale" not in page.words
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -> None:
+    fixed_in_2025(study)
+    amended = study.model_copy(update={"acceptance": AcceptanceSpec(threshold=2.0)})
+    accept(amended, SCRIPT)
+    page = Reader(write_report(amended)[0])
+    told = page.words[: page.words.index("Verdicts (")]
+    assert "The rules were amended after the first rating, on" in told and f"UTC: {SCRIPT}" in told
+    row = table(study, "amendments").to_dict("records")[0]
+    assert row["changes"] == "acceptance.threshold 3.0, now 2.0"
+    assert table(study, "rules").set_index("rule").loc["acceptance.threshold", "value"] == "2.0"
+    assert "The rules were amended once after the first rating." in page.words
+
+    # A transformation whose words raters did not have at the beginning.
+    first, *later = CampaignRecords(amended).rules
+    content = copy.deepcopy(first.rules)
+    content["rubric"]["pools"].pop("paraphrasing")
+    Manifest.of(study).write_models("rules.json", [first.model_copy(update={"rules": content}), *later])
+    accept(amended)
+    assert "paraphrasing" in set(wording_exhibit(read_material(Evidence(amended))).frame["pool"])
+
+
+def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
+    with pytest.raises(DataError, match=r"no verdicts yet; run .*accept"):
+        write_report(study)
+    accept(study)
+    stricter = study.model_copy(update={"sample": study.sample.model_copy(update={"seed": 7})})
+    with pytest.raises(StudyError, match=r"changed after the first rating .*: sample.seed 1337, now 7; undo this"):
+        read_material(Evidence(stricter))
+    decide(study, "a", exclude=True, reason="fails controls")
+    with pytest.raises(DataError, match="decisions about raters and pairs changed after the verdicts were reached"):
+        write_report(study)
+    assert not (study.folder / "report").exists()
+
+
+def test_without_its_packages_the_command_names_one(judged: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("annotation.report", "annotation.report.charts"):
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "altair", None)  # as where the extra is not installed
+    with pytest.raises(StudyError, match=r"reports need altair: pip install -e '\.\[report\]'"):
+        run(["ratings-report", "--study", str(judged.file), "--exports", str(judged.folder.parent)])
+
+
+MEANS = pd.DataFrame(
+    [
+        ("paraphrasing", "en", "", "lexical_stylistic", "accepted", 4.0, 3.5, 4.5, 3.0),
+        ("expansion", "en", "", "length", "rejected", 2.0, math.nan, math.nan, 3.0),
+        ("translation", "de", "sts", "language", "undecided", 4.8, 4.4, 5.0, 3.0),
+    ],
+    columns=["transformation", "language", "task_type", "axis", "decision", "mean", "low", "high", "threshold"],
+)
+
+
+def test_means_have_their_interval_threshold_and_decision() -> None:
+    drawing = svg(mean_intervals(MEANS, range(1, 6)))
+    for name in ("Paraphrasing (en): accepted", "Expansion (en): rejected", "Translation (de, sts): undecided"):
+        assert name in drawing
+    assert len(set(DECISIONS.values())) == 3
+    lines = mean_intervals(MEANS, range(1, 6)).to_dict()["layer"][1]
+    assert lines["encoding"]["x"]["scale"]["domain"] == [1, 5]
+    assert means_in_words(MEANS) == (
+        "Threshold 3.00. Paraphrasing (en): accepted, mean 4.00 [3.50, 4.50]; Expansion (en): rejected, mean 2.00;"
+        " Translation (de, sts): undecided, mean 4.80 [4.40, 5.00]."
+    )
+
+
+def test_looks_lead_from_mean_to_mean_with_the_intervals_and_the_limit() -> None:
+    looks = pd.DataFrame({"verdict": "Ours: accepted", "decision": "accepted", "look": [1, 2], "pairs": [20, 40]})
+    looks = looks.assign(mean=[3.2, 3.6], low=[2.8, 3.1], high=[3.9, 4.0], limit=3.0)
+    looks = pd.concat([looks.assign(question="quality", label=label) for label in ("", "a")])
+    rubric = load_rubric(load_study(ROOT / "studies" / "demo.yaml"))
+    ((chart, caption),) = looks_charts(looks, rubric)  # the rubric's other question has no look
+    specification = chart.to_dict()
+    assert "quality" in caption and not list(looks_charts(looks.iloc[:0], rubric))
+    limit, intervals, line = (layer["encoding"] for layer in specification["layer"])
+    assert (line["x"]["field"], line["y"]["field"]) == ("pairs", "mean") and line["y"]["scale"]["domain"] == [1, 5]
+    assert (intervals["y"]["field"], intervals["y2"]["field"], limit["y"]["field"]) == ("low", "high", "limit")
+    assert line["color"]["scale"]["domain"] == ["accepted"]  # no empty place in the legend

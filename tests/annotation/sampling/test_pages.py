@@ -96,3 +96,11 @@ def test_who_reads_an_original_once_for_all_of_its_outputs_is_not_too_fast(
             answers.append(Answer(pair_id=pair.pair_id, values=values, submitted_at=at.isoformat(), rater_id="rater"))
     keep(records, "here.csv", {"here.csv": SourcePart("", tuple(answers))}, replace=False)
     assert ("too fast" in {sign.rule for sign in Evidence(study).signs}) == fast
+
+
+def test_what_cannot_be_shown_together_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="sample.together: no two transformations share a queue"):
+        systems(tmp_path, "zebu")
+    by_blocks = {"raters": {"blocks": [8, 16]}, "acceptance": {"rule": "lower_bound", "min_pairs": 8}}
+    with pytest.raises(StudyError, match="sample.together: raters.blocks deal out"):
+        systems(tmp_path, "zebu", "okapi", **by_blocks)

@@ -255,3 +255,18 @@ def test_a_near_duplicate_is_found_where_comparing_all_finds_one(
         seen.add(["here"], text)
     assert seen.near(["here"], asked) == any(overlap(asked, text) >= NEAR for text in texts)
     assert not seen.near(["elsewhere"], asked)
+
+
+def test_another_seed_draws_others(variant: Callable[..., Study]) -> None:
+    one, two = variant(name="one"), variant(name="two", sample={"pairs": 24, "seed": 1338})
+    for study in (one, two):
+        generate_once(study)
+    keys = [{pair.key for pair in draw_sample(study)} for study in (one, two)]
+    assert keys[0] != keys[1]
+
+
+def test_there_are_fewer_pairs_where_there_are_fewer_outputs(variant: Callable[..., Study]) -> None:
+    study = variant(sample={"pairs": 1000}, transformations=["paraphrasing"])
+    generate_once(study)
+    # Each distinct text once; three outputs begin with "Paraphrased text:" and are failed; no two are near-duplicates.
+    assert len(draw_sample(study)) == 48 + 36 + 10 + 10 - 3

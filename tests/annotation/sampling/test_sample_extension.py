@@ -15,7 +15,7 @@ from annotation.campaign.offering import ARGILLA, begin_offering, refuse_other_s
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
 from annotation.sampling.candidates import NEAR, overlap, words_of
-from annotation.sampling.sample import draw_sample, extend_sample
+from annotation.sampling.sample import draw_sample, extend_sample, mismatch
 from generation.production import generate, read_transformed
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest
@@ -193,3 +193,42 @@ def test_an_exchanged_sample_is_no_extension(variant: Make) -> None:
     late.write_bytes(whole[:-1] + b"0")
     with pytest.raises(StudyError, match="is not the one that was offered"):
         refuse_other_sample(CampaignRecords(study))
+
+
+def test_no_wave_repeats_what_raters_have_seen(variant: Make) -> None:
+    offered(variant)
+    extend_sample(study := larger(variant), "more")
+    shown = [pair for pair in CampaignRecords(study).shown if pair.transformation == "paraphrasing"]
+    words = [words_of(pair.original) for pair in shown if pair.control != "repeat"]
+    assert max(overlap(one, other) for one, other in combinations(words, 2)) < NEAR
+
+
+def test_strata_that_gave_less_go_first(variant: Make) -> None:
+    """Eight pairs of one data set, then as many of the other: a sample of sixteen has eight of each."""
+    demo = variant()
+    sts, intents = (
+        [one.model_dump(mode="json") for one in demo.datasets if one.name == name]
+        for name in ("sample_sts", "sample_intents")
+    )
+    alone = {"transformations": ["paraphrasing"], "datasets": sts}
+    offered(variant, **alone)
+    study = larger(variant, 16, **(alone | {"datasets": sts + intents}))
+    generate_once(study)
+    extend_sample(study, "another data set")
+    counts = Counter((pair.wave, pair.dataset) for pair in CampaignRecords(study).pairs)
+    assert counts == {(1, "sample_sts"): 8, (2, "sample_intents"): 8}
+    assert {one.language for one in CampaignRecords(study).drawn_from} == {"en"}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"prompt_hash": "f" * 32}, "were made by another generator or other prompts than the study has now"),
+        ({"generator_kind": "openai"}, "come from a generator of kind openai, but the study's is now of kind recorded"),
+        ({"transformation": "expansion"}, "expansion were made by another generator"),
+    ],
+)
+def test_a_sample_says_why_it_is_no_longer_the_studys(variant: Make, change: dict[str, str], says: str) -> None:
+    records = CampaignRecords(offered(variant))
+    assert mismatch(records, records.shown) == ()
+    assert says in str(mismatch(records, [pair.model_copy(update=change) for pair in records.pairs]))

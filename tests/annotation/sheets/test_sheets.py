@@ -13,18 +13,26 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from jinja2 import UndefinedError
+from langcodes.data_dicts import LANGUAGE_ALPHA3
 
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd.summary import CrowdSummary
+from annotation.questions.label import SingleLabelQuestion
+from annotation.questions.question import Question
+from annotation.questions.ranking import RankingQuestion
+from annotation.questions.rating import RatingQuestion, SliderQuestion
 from annotation.report.material import CampaignMaterial
-from annotation.report.sheets.facts import NOBODY, answers_of, self_agreement, without_repeats
-from annotation.report.sheets.writing import HedsAnswers, form, heds_answers, write_sheets
+from annotation.report.sheets.facts import NOBODY, answered, answers_of, self_agreement, without_repeats
+from annotation.report.sheets.writing import HedsAnswers, form, heds_answers, heds_json, write_sheets
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.tables import SIMULATED
+from plumbline.errors import StudyError
 from plumbline.exhibits.table import as_markdown
 from plumbline.manifest import Manifest
 from plumbline.records import Pair, Rating
-from plumbline.study import Study, load_study
+from plumbline.scales import Continuous
+from plumbline.study import ROOT, Study, load_study
 from tests.annotation.judgements import START, pair, ratings
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.report.test_methods import material, small
@@ -166,8 +174,53 @@ def test_json_is_as_the_form_stores_it(rated: Callable[..., Study]) -> None:
     assert content["heds-sample_evaluators_design-evaluators-number_of_evaluators"]["data"][""].isdigit()
 
 
+def test_the_form_has_its_41_questions_its_21_of_a_criterion_and_every_language_of_iso_639_1() -> None:
+    fields, _ = form()
+    assert sum(not field.by_criterion for field in fields.values()) == 41  # what the form counts as blank when it opens
+    assert sum(field.by_criterion for field in fields.values()) == 21
+    for field in fields.values():
+        numbers = [int(option.partition(". ")[0]) for option in field.options]
+        if "languages" not in field.id:
+            assert numbers == list(range(1, len(numbers) + 1)), field.number
+        else:
+            assert numbers == [185, *range(1, 185)]
+    withdrawn = {"bh", "in", "iw", "ji", "jw", "mo", "sh"}
+    codes = {code for code in LANGUAGE_ALPHA3 if len(code) == 2} - withdrawn
+    assert len(codes) == len(fields["2.4"].options) - 2
+
+
+@pytest.mark.parametrize(
+    ("answers", "says"),
+    [
+        ({"comittee": "none"}, "ethics: unknown key 'comittee'; did you mean 'committee'"),
+        ({"experts": "some"}, "ethics: experts: begin with `yes`, `no` or `n/a`, then add the details"),
+        ({"committee": " "}, "ethics.committee: is empty; give it a value, or leave the key out"),
+    ],
+)
+def test_an_answer_that_cannot_be_one_is_refused(
+    variant: Callable[..., Study], answers: dict[str, str], says: str
+) -> None:
+    with pytest.raises(StudyError) as error:
+        variant(name="demo", ethics=answers)
+    assert says in str(error.value)
+
+
+def test_tasks_that_people_do_have_a_report_of_their_own(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="sheets describe ratings"):
+        write_sheets(load_study(ROOT / "studies" / "human.yaml", tmp_path))
+
+
 def heds_of(material: CampaignMaterial) -> HedsAnswers:
     return heds_answers(material, answers_of(material))
+
+
+def test_languages_tick_their_boxes_and_those_without_one_are_named(demo: Study) -> None:
+    material = small(demo)
+    pairs = [pair.model_copy(update={"language": "de", "output_language": "pcm"}) for pair in material.pairs]
+    content = heds_json(heds_of(dataclasses.replace(material, pairs=pairs)))
+    assert content["heds-system-input_languages-56"]["text"] == {"": "55. German"}
+    assert content["heds-system-output_languages-185"]["text"] == {"": "184. Other (please describe)"}
+    assert content["heds-system-output_languages-other_text"]["data"] == {"": "Nigerian Pidgin"}
 
 
 def test_intra_annotator_agreement_is_that_of_repeats_that_came_late_enough(demo: Study) -> None:
@@ -246,6 +299,37 @@ def test_pay_recruitment_and_consent_of_a_live_crowd_are_on_record(variant: Call
     assert answers_of(live("prolific", "sandbox"))["payment"].by == "open"
 
 
+@pytest.mark.parametrize(
+    ("question", "instrument"),
+    [
+        (RatingQuestion("similarity", (0, 1, 2)), ["3", "0, 1, 2", "N/A", 1, 2]),
+        (SliderQuestion("similarity", Continuous((0, 100))), ["continuous", "0 to 100", "N/A", 3, 2]),
+        (SingleLabelQuestion("best", labels=("b", "a")), ["2", "B; A", "N/A", 1, 7]),
+        (RankingQuestion("order", labels=("b", "a")), ["N/A", "N/A", "To order B; A; the order is recorded", 4, 3]),
+    ],
+)
+def test_each_kind_of_question_has_its_instrument(question: Question, instrument: list[Any]) -> None:
+    assert [*question.instrument([label.capitalize() for label in question.labels]).values()] == instrument
+
+
+def test_a_criterion_of_another_rubric_is_neither_named_nor_classified_for_its_author(
+    variant: Callable[..., Study],
+) -> None:
+    material = small(variant(name="demo"))
+    titles = ("Note: is it clear?", "Is it clear?")
+    questions = [
+        question.model_copy(update={"title": {"en": title}})
+        for question, title in zip(material.rubric.questions, titles, strict=True)
+    ]
+    rubric = material.rubric.model_copy(update={"questions": tuple(questions)})
+    heds = heds_of(dataclasses.replace(material, rubric=rubric))
+    assert [answer.by for answer in heds["4.1.1"].values()] == ["open", "open"]
+    assert [(answer.by, answer.text) for answer in heds["4.3.1.1"].values()] == [
+        ("open", "Note: is it clear?"),
+        ("records", "no name given"),
+    ]
+
+
 def test_what_a_study_says_is_text_in_every_sheet(rated: Callable[..., Study]) -> None:
     attack = "<script>alert(1)</script> 50% of $x_1$ & more {{ 7 * 7 }} {% raw %} `a` [b](c)"
     study = rated(description=attack, ethics={"committee": attack})
@@ -253,3 +337,9 @@ def test_what_a_study_says_is_text_in_every_sheet(rated: Callable[..., Study]) -
     assert stored(study)["heds-ethics-review_body"]["data"][""] == attack
     for name in ("heds.md", "arr_checklist.md", "datasheet.md"):
         assert as_markdown(attack) in text(study, name) and "<" not in text(study, name), name
+
+
+def test_a_fact_without_a_value_is_an_error() -> None:
+    for entry in ("{{ missing }}", "{% if missing %}yes{% endif %}", {"choose": "[missing]"}):
+        with pytest.raises(UndefinedError):
+            answered(entry, {})

@@ -93,6 +93,17 @@ def test_scores_counts_and_tests_are_those_of_an_independent_computation_on_real
     assert found.differences["p_holm"].to_numpy() == pytest.approx(multipletests(p, method="holm")[1], abs=1e-9)
 
 
+def test_numbers_do_not_depend_on_the_order_of_rows_and_sides() -> None:
+    choices = simulated(np.random.default_rng(4), (0.0, 0.6, 0.3), 20)
+    turned = choices.sample(frac=1, random_state=1).rename(columns={"system": "opponent", "opponent": "system"})
+    first, second = map(bradley_terry, (choices, turned))
+    columns = ["system", "wins", "ties", "losses", "rank", "group"]
+    assert first.systems[columns].equals(second.systems[columns])
+    for column in ("score", "low", "high"):
+        assert first.systems[column].to_numpy() == pytest.approx(second.systems[column], abs=1e-6)
+    assert first.differences["p"].to_numpy() == pytest.approx(second.differences["p"])
+
+
 def test_raters_as_a_sample_widen_what_they_lean_to() -> None:
     choices = simulated(np.random.default_rng(6), (0.0, 0.4), 30, lean=1.0)
     alone, both = (bradley_terry(choices, over=over) for over in ("pairs", "pairs_and_raters"))

@@ -19,7 +19,7 @@ from annotation.records import Group
 from annotation.statistics.summaries import Design, compact, summarise, table_two
 from annotation.verdicts.tables import at_least
 from plumbline.scales import Continuous
-from plumbline.statistics.agreement import Answers, mean_kappa, nominal_alpha
+from plumbline.statistics.agreement import Answers, band, mean_kappa, nominal_alpha
 from plumbline.statistics.group_sequential import p_above, repeated_interval
 from plumbline.study import ROOT
 from plumbline.study.campaign import AcceptanceSpec
@@ -222,3 +222,35 @@ def test_alpha_and_kappa_of_a_continuous_scale_are_those_of_other_implementation
     assert kappa(ratings, scale).value == pytest.approx(np.average(kappas, weights=weights), abs=1e-9)
     if step == 1:  # places of all whole points are at the distances of their values
         assert mean_kappa(Answers.of(ratings, range(101))).value == pytest.approx(kappa(ratings, scale).value, abs=1e-9)
+
+
+def test_table_two_has_a_row_for_each_language_where_there_are_several() -> None:
+    found = groups(pd.concat([long([(5, 5)]), long([(1, 1), (2, 2)], language="de")]))
+    assert [(name, found["language", name].questions[0].mean) for name in ("de", "en")] == [("de", 1.5), ("en", 5.0)]
+
+
+def test_table_two_rates_the_two_translations_as_one_pool() -> None:
+    both = long([(5, 5)], transformation="translation"), long([(3, 3)], transformation="cross_translation")
+    found = groups(pd.concat(both))
+    pool = found["pool", "translation"]
+    assert pool.transformations == ("translation", "cross_translation")
+    assert pool.questions[0].mean == 4.0
+
+
+def test_a_groups_numbers_are_those_of_its_ratings_alone() -> None:
+    """Groups are computed side by side, and equal ones once."""
+    ratings = compact(hteb_ratings())
+    design = Design(("quality", "fluency"))
+    found = table_two(ratings, design, 1)
+    assert [group.level for group in found].count("pool") == 7 and found[-1].level == "overall"
+    for group in found:
+        own = ratings[ratings["transformation"].isin(group.transformations)]
+        assert group.questions == tuple(summarise(own, name, design, 1) for name in design.questions)
+
+
+@pytest.mark.parametrize(
+    ("value", "word"), [(0.81, "excellent"), (0.8, "substantial"), (0.41, "moderate"), (0.4, "fair"), (-0.3, "poor")]
+)
+def test_bands_begin_above_their_limit(value: float, word: str) -> None:
+    assert band(value) == word
+    assert band(math.nan) == "–"

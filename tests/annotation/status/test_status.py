@@ -20,14 +20,15 @@ from annotation.records import Member
 from annotation.sampling.queues import in_order, queues_of
 from annotation.sampling.sample import draw_sample
 from annotation.status.monitoring import pace_of
-from annotation.status.progress import MEMBERS, Workload, by_rater, by_transformation, stages_of
+from annotation.status.progress import MEMBERS, Stage, Workload, by_rater, by_transformation, stages_of
 from annotation.status.status import Status, read_status
-from annotation.status.text import headline, next_step, status_text
+from annotation.status.text import fitted, headline, next_step, status_text
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import SIMULATED
 from plumbline.__main__ import run
+from plumbline.errors import StudyError
 from plumbline.manifest import Manifest, stage
 from plumbline.models.batch import batch_path
 from plumbline.records import Rating
@@ -147,6 +148,7 @@ def states(status: Status) -> str:
 
 
 def noted(study: Study, name: str, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> None:
+    """A stage in the manifest, as its command notes it."""
     data = study.data_files() if name == "generation" else [study.folder / one for one in inputs]
     with stage(study, name, data, [study.folder / one for one in outputs]):
         pass
@@ -210,16 +212,27 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:  # noqa: PLR09
     noted(demo, "simulate")
     assert at(demo)[1] == f"{MAIN} collect {ARGUMENTS}"
     people = demo.model_copy(update={"raters": demo.raters.model_copy(update={"simulated": ()})})
-    with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": 3}):
-        pass
-    assert at(people)[1] == f"{MAIN} collect {ARGUMENTS}\n  when raters have answered: 3 annotators can"
-    looked = replace(read_status(Evidence(people), NOW), server=ServerAnswers("http://localhost:6900"))
-    assert next_step(looked).command == f"{MAIN} status --watch {people.arguments}"
-    away = replace(looked, server=ServerAnswers("", "it does not run"))
-    assert next_step(away).command.startswith(f"{MAIN} collect ")
+    assert at(people)[1] == f"{MAIN} collect {ARGUMENTS}"
+    text, every = status_text(read_status(Evidence(people), NOW), more=True), people.raters.per_pair
+    assert "No rater is known yet" in text and f"\nBy 2+, By {every}: pairs with" in text
+    all_needed = people.acceptance.model_copy(update={"min_raters": every})
+    alike = people.model_copy(update={"acceptance": all_needed})
+    assert f"\nBy {every}: pairs with" in status_text(read_status(Evidence(alike), NOW))
+    for number, who in ((1, "1 annotator"), (3, "3 annotators")):
+        with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": number}):
+            pass
+        words = f"when raters have answered: {who} can"
+        following = f"{MAIN} collect {ARGUMENTS}\n  {words}"
+        assert at(people)[1] == following
+        looked = replace(read_status(Evidence(people), NOW), server=ServerAnswers("http://localhost:6900"))
+        assert next_step(looked).command == f"{MAIN} status --watch {people.arguments}"
+        away = replace(looked, server=ServerAnswers("", "it does not run"))
+        assert next_step(away).command.startswith(f"{MAIN} collect ")
+        assert f"published to {who}; no ratings" in status_text(read_status(Evidence(people), NOW))
     with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": 0}):
         pass
-    assert at(people)[1].splitlines()[0] == f"{MAIN} users invite {ARGUMENTS} rater-1 rater-2 rater-3 rater-4"
+    lines = at(people)[1].splitlines()
+    assert lines[0] == f"{MAIN} users invite {ARGUMENTS} rater-1 rater-2 rater-3 rater-4"
     named = people.model_copy(update={"raters": people.raters.model_copy(update={"people": ("ada", "jo ann")})})
     assert at(named)[1].splitlines()[0] == f"{MAIN} users invite {ARGUMENTS}"
 
@@ -326,6 +339,67 @@ def test_agreement_so_far_is_irrcacs_over_all_ratings_that_count(brief: Study) -
     assert f"{ac2['value']:.2f} [" in status_text(status, more=True)
 
 
+def test_a_study_of_many_languages_takes_one_screen_and_sums_up_the_rest(
+    brief: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    draw_sample(brief)
+    give(brief, "abcd", pairs=20)
+    status, _ = at(brief)
+    languages = ["ar", "de", "en", "es", "fr", "ha", "it", "ja", "nl", "pl", "pt", "ru", "sw", "tr"]
+    rows = [status.progress.assign(language=language) for language in languages]
+    progress = pd.concat(rows, ignore_index=True).head(40).assign(transformation="paraphrasing")
+    missing = np.arange(len(progress))  # 0 to 39 open answers
+    progress = progress.assign(open=missing, wanted=100, counting=100 - missing)
+    lines = fitted(status_text(replace(status, progress=progress))).splitlines()
+    assert len(lines) <= 40 and all(len(line) <= 80 for line in lines if f"{brief.file}" not in line)
+    shown = [int(line.split()[3].split("/")[0]) for line in lines if line.startswith("Paraphrasing")]
+    assert sorted(shown) == sorted(100 - missing)[:10]
+    rest = sum(sorted(100 - missing)[10:])
+    assert f"and 30 more rows, with {rest:,} of 3,000 answers, {3000 - rest} open." in lines
+    text = status_text(replace(status, progress=progress), more=True)
+    assert sum(line.startswith("Paraphrasing") for line in text.splitlines()) == 40
+
+
+def test_status_names_who_does_not_answer(brief: Study) -> None:
+    draw_sample(brief)
+    give(brief, "abcd", pairs=20)
+    status, _ = at(brief)
+    people = pd.DataFrame(
+        [("ada", 9, 3, 30), ("bo", 5, 3, 2), ("cy", 0, 8, None), ("dee", 12, 0, 99), ("eve", 4, 2, 99)],
+        columns=["rater_id", "answers", "open", "hours"],
+    )
+    last = [pd.NaT if pd.isna(hours) else NOW - timedelta(hours=hours) for hours in people["hours"]]
+    people = people.assign(signs=[0, 2, 0, 0, 0])
+    people = people.assign(last=pd.to_datetime(last, utc=True), excluded=people["rater_id"] == "eve", out=False)
+    text = status_text(replace(status, raters=people, unreviewed=("bo",)), {"cy": "Cy Nic"})
+    assert "Raters: 4 of 5 raters answered, the last of them 2 h ago\n- no answer yet: cy Cy Nic\n" in text
+    assert "with open ones: ada\n" in text and "decided about: bo (2 signs)\n" in text and "- excluded: eve\n" in text
+
+
+def test_watch_draws_the_status_again_on_a_terminal_until_an_interrupt(
+    brief: Study, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    words = ["status", "--study", str(brief.file), "--exports", str(brief.folder.parent), "--watch", "7"]
+    with pytest.raises(StudyError, match="--watch"):  # a file or a pipe
+        run(words)
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 1:
+            draw_sample(brief)
+        else:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("annotation.status.text.time.sleep", wait)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    with pytest.raises(KeyboardInterrupt):
+        run(words)
+    first, second = capfdbinary.readouterr().out.split(b"\x1b[H\x1b[2J")[1:]
+    assert waits == [7, 7] and b"Transformation " not in first and b"Transformation " in second
+
+
 @pytest.mark.parametrize(
     ("rule", "people", "command"),
     [
@@ -363,7 +437,14 @@ def test_after_a_discard_the_next_step_moves_on(
     assert edit == (people is not None and len(people) == 2)
     if command == "accept":
         accept(study)
-        assert at(study)[1] == f"{MAIN} ratings-report {ARGUMENTS}"
+        status, following = at(study)
+        assert following == f"{MAIN} ratings-report {ARGUMENTS}"
+        written = next_step(replace(status, writes="ratings-report"))  # as the report itself names it
+        assert written.command.startswith(f"{MAIN} evaluate ")
+        scored = {**status.stages, **{name: Stage(name, "done") for name in ("report", "scores")}}
+        status = replace(status, stages=scored)
+        assert next_step(status).command.startswith(f"{MAIN} scores-report ")
+        assert not next_step(replace(status, writes="scores-report")).command.startswith(f"{MAIN} scores-report ")
     elif not edit:  # one more is let in, who can answer all
         with stage(study, "users invite", settings={"annotators": 3}):
             pass

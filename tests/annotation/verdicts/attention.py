@@ -1,4 +1,7 @@
-"""Made-up raters who read, and some who do not: how often a verdict on their ratings waits for a look at them."""
+"""Made-up raters who read, and some who do not: how often a verdict on their ratings waits for a look at them.
+
+`python -m tests.annotation.verdicts.attention` prints the table in docs/decisions/0005-verdicts.md.
+"""
 
 from __future__ import annotations
 
@@ -116,3 +119,18 @@ def _checks(draw: np.random.Generator, raters: Raters, pairs: int, queues: int) 
             found = {"positive": (keys[:each] < 4).sum(), "negative": (keys[each:] > 2).sum()}
         missed[str(name)] = {kind: (int(number), each) for kind, number in found.items()}
     return Checks(missed)
+
+
+def table(number: int) -> pd.DataFrame:
+    """Every kind of raters by how many pairs and queues, in percent."""
+    sizes = [(20, 0), (100, 0), (20, 1), (100, 1), (100, 4)]
+    return pd.DataFrame(
+        {
+            name: {f"{n} pairs, {q} queues": 100 * share_waiting(worth, raters, n, q, number) for n, q in sizes}
+            for name, (worth, raters) in {**HONEST, **CARELESS}.items()
+        }
+    ).T
+
+
+if __name__ == "__main__":
+    print(table(200).round(1).to_string())

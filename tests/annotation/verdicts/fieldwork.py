@@ -1,21 +1,26 @@
 """Made-up ratings as campaigns bring them: waves, languages, queue after queue, raters who do uneven parts.
 
-Who rates what is fixed beforehand. Means and intervals are those of the functions that judge real ratings.
+Who rates what is fixed beforehand; raters differ by offsets that are drawn anew for each campaign. Means and intervals
+are those of the functions that judge real ratings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annotation.variation import rated_mean
 from plumbline.statistics.estimates import Floats, Mean, over_pairs, over_pairs_and_raters
 from plumbline.statistics.group_sequential import ALPHA, p_above
 
 Integers = NDArray[np.int64]
-ENDS = (1.0, 5.0)
+SCALE, ENDS = (1, 2, 3, 4, 5), (1.0, 5.0)
+SPREAD, NOISE, OFFSETS = 0.8, 0.9, 0.4  # of pairs, of single ratings and of raters, in points
+LANGUAGES_APART, WAVES_APART = 0.6, 0.3
 
 
 @dataclass(frozen=True)
@@ -25,23 +30,27 @@ class Way:
     who: Integers
     language: Integers
     looks: tuple[int, ...]  #: the pairs that are rated when somebody looks
+    kinder: Floats  #: by rater, in every campaign
 
     @property
     def there(self) -> NDArray[np.bool_]:
+        """Which ratings there are."""
         return self.who >= 0
 
 
 def _way(who: Integers, language: Integers | None = None, looks: tuple[int, ...] = ()) -> Way:
     n = len(who)
     none = np.zeros(n, np.int64)
-    return Way(who, none if language is None else language, (*looks, n))
+    return Way(who, none if language is None else language, (*looks, n), np.zeros(int(who.max()) + 1))
 
 
 def _teams(team: Integers) -> Integers:
+    """Three raters for each team."""
     return 3 * team[:, None] + np.arange(3)
 
 
 def even(n: int) -> Way:
+    """Three raters rate everything."""
     return _way(_teams(np.zeros(n, np.int64)))
 
 
@@ -59,9 +68,10 @@ def queues(n: int) -> Way:
 
 
 def waves(n: int) -> Way:
-    """Three fifths by three raters, a look, then an extension by three others."""
+    """Three fifths by three raters, a look, then an extension by three others, who are less kind."""
     first = n * 3 // 5
-    return _way(_teams((np.arange(n) >= first).astype(np.int64)), looks=(first,))
+    found = _way(_teams((np.arange(n) >= first).astype(np.int64)), looks=(first,))
+    return Way(found.who, found.language, found.looks, np.repeat([WAVES_APART / 2, -WAVES_APART / 2], 3))
 
 
 def languages(n: int) -> Way:
@@ -114,12 +124,37 @@ def by_t(found: Campaigns, look: int, *, raters: bool) -> Mean:
     return over_pairs_and_raters(*pairs, *found.of_raters(look)) if raters else over_pairs(*pairs)
 
 
-def surely(found: Campaigns, look: int, *, raters: bool) -> NDArray[np.bool_]:
-    """Whether a verdict's interval lies above the truth."""
+def surely(found: Campaigns, look: int, *, raters: bool) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether a verdict's interval lies above the truth, and whether it lies below it."""
     sums, counts = found.totals(look)
     truth, t = np.asarray(found.truth(look, raters=raters)), by_t(found, look, raters=True)
     above = (p_above(sums / counts, truth, ENDS[0]) <= ALPHA) & (t.value >= truth)
-    return above & (t.low > truth) if raters else above
+    below = (p_above(-sums / counts, -truth, -ENDS[1]) <= ALPHA) & (t.value <= truth)
+    return (above & (t.low > truth), below & (t.high < truth)) if raters else (above, below)
+
+
+@functools.cache
+def _curve(deviation: float) -> tuple[Floats, Floats]:
+    latent = np.linspace(-2, 8, 501)
+    return latent, np.array([rated_mean(float(one), deviation, SCALE) for one in latent])
+
+
+def _expected(latent: Floats, deviation: float) -> Floats:
+    return np.interp(latent, *_curve(deviation))
+
+
+def by_quality(way: Way, number: int, draw: np.random.Generator) -> Campaigns:
+    """Ratings of pairs of normal quality."""
+    base = 3.0 + LANGUAGES_APART * (way.language - 0.5) * (way.language.max() > 0)
+    quality = base + draw.normal(0, SPREAD, (number, len(way.who)))
+    offsets = way.kinder + draw.normal(0, OFFSETS, (number, len(way.kinder)))
+    ratings = np.clip(
+        np.round(quality[..., None] + offsets[:, way.who] + draw.normal(0, NOISE, (number, *way.who.shape))), 1, 5
+    )
+
+    these = _expected(base[:, None] + offsets[:, way.who], float(np.hypot(SPREAD, NOISE)))
+    of_all = float(np.sqrt(SPREAD**2 + NOISE**2 + OFFSETS**2))
+    return _campaigns(way, ratings, these, _expected(base[:, None] + way.kinder[way.who], of_all))
 
 
 def _campaigns(way: Way, ratings: Floats, these: Floats, everybody: Floats) -> Campaigns:
@@ -138,7 +173,7 @@ def nearly_alike(way: Way, number: int, draw: np.random.Generator, bad: float, *
     """
     n = len(way.who)
     shares = 2 * bad * way.language if way.language.max() > 0 else np.full(n, bad)
-    fours = draw.uniform(0, 0.1 * varied, (number, int(way.who.max()) + 1))
+    fours = draw.uniform(0, 0.1 * varied, (number, len(way.kinder)))
     is_bad = draw.random((number, n, 1)) < shares[:, None]
     seen = is_bad & (draw.random((number, *way.who.shape)) >= 0.2 * varied)
     four = draw.random(seen.shape) < fours[:, way.who]
@@ -159,7 +194,7 @@ def wrongly_above(found: Campaigns, *, raters: bool, t_alone: bool = False) -> f
         if t_alone:
             above |= by_t(found, look, raters=raters).low > found.truth(look, raters=raters) + 1e-9
         else:
-            above |= surely(found, look, raters=raters)
+            above |= surely(found, look, raters=raters)[0]
     return float(above.mean())
 
 
@@ -170,6 +205,7 @@ THRESHOLDS = (3.0, 4.0, 4.5)
 def rare(
     way: Way, number: int, *, varied: bool, raters: bool, shares: tuple[float, ...] = BAD, t_alone: bool = False
 ) -> float:
+    """The worst share of lower ends above the mean, with such shares of bad pairs."""
     draw = np.random.default_rng(1)
     made = (nearly_alike(way, number, draw, bad, varied=varied) for bad in shares)
     return max(wrongly_above(one, raters=raters, t_alone=t_alone) for one in made)
@@ -199,3 +235,30 @@ def of_the_worse_language(number: int, *, varied: bool, raters: bool, t_alone: b
     """The same of a verdict of 20 pairs in the language that has all the bad ones of two."""
     shares = tuple(2 * bad for bad in BAD)
     return rare(even(20), number, varied=varied, raters=raters, shares=shares, t_alone=t_alone)
+
+
+def rows() -> Iterator[str]:
+    """A row of the table in docs/decisions/0005-verdicts.md for each way and interval."""
+    number = 20_000
+    for raters in (False, True):
+        worse = [of_the_worse_language(number, varied=varied, raters=raters) for varied in (False, True)]
+        by_t = [of_the_worse_language(number, varied=varied, raters=raters, t_alone=True) for varied in (False, True)]
+        yield " | ".join(["20 of a language", str(raters), *(f"{cell:.1%}" for cell in (*worse, *by_t))])
+    for make in WAYS:
+        for raters in (False, True):
+            ways = [(make(n), varied) for varied in (False, True) for n in (20, 50, 100)]
+            cells = [rare(way, number, varied=varied, raters=raters) for way, varied in ways]
+            cells += [rare(way, number, varied=varied, raters=raters, t_alone=True) for way, varied in ways]
+            for good in (dict.fromkeys(THRESHOLDS, FIVES), WORST):
+                cells += [
+                    just_missed(make(n), number, at, raters=raters, good=good[at])
+                    for at in THRESHOLDS
+                    for n in (20, 100)
+                ]
+            kind = "pairs and raters" if raters else "pairs"
+            yield " | ".join([make.__name__, kind, *(f"{cell:.1%}" for cell in cells)])
+
+
+if __name__ == "__main__":
+    for line in rows():
+        print(line, flush=True)

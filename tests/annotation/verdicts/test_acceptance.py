@@ -16,6 +16,7 @@ from annotation.records import Decision
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.conclusion import refuse_unlooked
+from annotation.verdicts.tables import verdict_text
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
 from plumbline.records import Pair, Rating
@@ -23,7 +24,9 @@ from plumbline.statistics.agreement import Answers, krippendorff_alpha
 from plumbline.statistics.estimates import Estimate
 from plumbline.study import Study
 from tests.annotation.judgements import ratings
+from tests.annotation.sampling.test_sample import flag
 from tests.concluded import concluded
+from tests.shared import generate_once
 
 
 def write(study: Study, pairs: list[Pair], value: int, **changes: object) -> None:
@@ -93,3 +96,16 @@ def test_verdicts_go_stale_with_ratings_and_threshold(brief: Study, variant: Cal
     write(brief, pairs, 2)
     with pytest.raises(DataError, match=r"ratings\.parquet changed after the verdicts were reached"):
         refuse_unlooked(CampaignRecords(brief))
+
+
+def test_a_verdict_says_that_it_rests_on_outputs_without_an_error_type(variant: Callable[..., Study]) -> None:
+    study = variant(sample={"pairs": 24, "without": ["wrong_language"]}, transformations=["paraphrasing"])
+    generate_once(study)
+    flag(study, ("wrong_language",), 30)
+    write(study, draw_sample(study), 4)
+    (found,) = accept(study).verdicts
+    assert found.supply is not None
+    assert (found.without, found.supply.kept_out_share) == (("wrong_language",), pytest.approx(30 / 101))
+    assert "does not cover outputs flagged wrong_language, 29.7% of" in " ".join(verdict_text([found]).split())
+    whole = found.model_copy(update={"supply": found.supply.model_copy(update={"without": ()})})
+    assert "does not cover" not in verdict_text([whole])

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from annotation.campaign.records import CampaignRecords
+from annotation.questions.summary import Chance
 from annotation.ratings.decisions import decide
 from annotation.records import Verdict
 from annotation.report.material import read_material
@@ -151,3 +153,25 @@ def test_exclusions_that_turn_verdicts_are_said(brief: Study, variant: Callable[
     assert turned
     line = next(line for line in doubts(study, verdicts) if line.startswith("excluding raters changed"))
     assert f"{turned[0].transformation.capitalize()} (en) is accepted instead of rejected".replace("_", " ") in line
+
+
+@pytest.mark.parametrize(("over", "others"), [("pairs", "pairs"), ("pairs_and_raters", "pairs or raters")])
+def test_a_close_verdict_could_change_with_others_of_what_is_a_sample(
+    over: str, others: str, variant: Callable[..., Study]
+) -> None:
+    study = variant(acceptance={"interval": over}, transformations=["paraphrasing"])
+    generate_once(study)
+    rate(study)
+    verdict = accept(study).verdicts[0]
+    close = verdict.result.model_copy(update={"probabilities": (Chance(probability=0.91),)})
+    found = doubts(study, [verdict.model_copy(update={"result": close, "decision": "accepted"})])
+    assert [line for line in found if line.startswith(f"other {others} could easily")]
+
+
+def test_what_rests_on_verdicts_was_not_looked_at_before_there_are(brief: Study) -> None:
+    rate(brief)
+    before = read_status(Evidence(brief), NOW)
+    assert not before.judged and "verdicts" in doubts_text((), brief.judging, judged=before.judged)
+    accept(brief)
+    after = read_status(Evidence(brief), NOW)
+    assert after.judged and "agreement" in doubts_text((), brief.judging, judged=after.judged)

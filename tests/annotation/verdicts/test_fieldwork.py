@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from tests.annotation.verdicts.fieldwork import (
@@ -12,10 +13,12 @@ from tests.annotation.verdicts.fieldwork import (
     WAYS,
     WORST,
     Way,
+    by_quality,
     even,
     just_missed,
     of_the_worse_language,
     rare,
+    surely,
     two_or_three,
 )
 from tests.scale import FULL, scaled
@@ -24,6 +27,7 @@ MOST = 0.03  # of campaigns whose lower end is above the mean; docs/decisions/00
 
 
 def noise(share: float, number: int) -> float:
+    """Three standard errors of a share."""
     return 3 * math.sqrt(share * (1 - share) / number)
 
 
@@ -48,6 +52,17 @@ def test_a_verdict_of_20_pairs_in_the_worse_language_accepts_little() -> None:
         by_t = of_the_worse_language(1000, varied=varied, raters=False, t_alone=True)
         assert found <= MOST + noise(MOST, 1000)
         assert not varied or by_t > 3 * found
+
+
+@pytest.mark.parametrize("make", WAYS, ids=lambda make: make.__name__)
+def test_intervals_hold_the_mean_however_ratings_come(make: Callable[[int], Way]) -> None:
+    """Over pairs that of these raters, over pairs and raters that of all: normal quality, offsets of raters SD 0.4."""
+    number = 2000
+    for n in (20, 100):
+        found = by_quality(make(n), number, np.random.default_rng(1))
+        for raters in (False, True):
+            above, below = surely(found, n, raters=raters)
+            assert 1 - (above | below).mean() >= 0.95 - noise(0.95, number)
 
 
 @pytest.mark.parametrize("threshold", WORST)

@@ -11,17 +11,23 @@ import pandas as pd
 import pytest
 
 from annotation.campaign.counting import PairCoverage, coverage_of
+from annotation.campaign.records import CampaignRecords
 from annotation.questions.label import SingleLabelQuestion
 from annotation.records import Verdict
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.looks import BlockProgress
+from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import unbiased_frame, verdict_text
 from annotation.verdicts.verdicts import verdicts
+from plumbline.errors import StudyError
 from plumbline.statistics.group_sequential import Blocks, Criterion, Looks, looks, spent
+from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.judgements import QUESTIONS, SCALE, START, pair, pair_rows, ratings
+from tests.annotation.ratings.test_review import rate
+from tests.annotation.sampling.test_queues import RULE
 
 ENDS, SEED = (20, 40, 60), 1337
 PAIRS = [pair(number) for number in range(60)]
@@ -189,3 +195,27 @@ def test_looks_are_those_of_the_function_also_where_ratings_change_after_one() -
         _are_the_same(group, _as_function(changed, alone.frame(), gone))
         decisions.add(group.decision)
     assert decisions == {"accepted", "rejected", "undecided"}
+
+
+def test_too_few_pairs_for_the_rule_decide_nothing_whatever_they_say() -> None:
+    group = progress(frame(20, [5, 4]), design(min_pairs=30))
+    assert group.decision == "undecided" and group.opened == 2
+    assert progress(frame(40, [5, 4]), design(min_pairs=30)).decision == "accepted"
+
+
+def test_no_number_is_biased_or_hidden_before_the_first_look() -> None:
+    group = progress(frame(20, [5]).iloc[:0])
+    assert math.isnan(group.level) and group.unbiased == {}
+
+
+def test_blocks_may_not_change_once_ratings_came(brief: Study) -> None:
+    fix_rules(CampaignRecords(brief))
+    rate(brief)
+    by_blocks = brief.model_copy(
+        update={
+            "acceptance": AcceptanceSpec.model_validate(RULE),
+            "raters": brief.raters.model_copy(update={"blocks": (8, 16, 24)}),
+        }
+    )
+    with pytest.raises(StudyError, match="raters.blocks none, now 8, 16, 24.* another name: the blocks"):
+        fix_rules(CampaignRecords(by_blocks))

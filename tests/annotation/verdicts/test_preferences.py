@@ -50,6 +50,7 @@ def items(*orders: tuple[str, ...], language: str = "en") -> list[Pair]:
 
 
 def given(pairs: list[Pair], answer: dict[str, str], question: str = "preference") -> pd.DataFrame:
+    """One rater's answers, by the system that stands at a."""
     rows = [(one.pair_id, "ada", question, answer[one.systems.split('"')[3]]) for one in pairs]
     return pd.DataFrame(rows, columns=["pair_id", "rater_id", "question", "answer"])
 
@@ -105,6 +106,25 @@ def best_and_worst(answers: list[tuple[str, str]], labels: tuple[str, ...]) -> t
     return pairs, pd.DataFrame(rows, columns=["pair_id", "rater_id", "question", "answer"]), design(*questions)
 
 
+def test_best_and_worst_of_three_are_a_ranking_of_them() -> None:
+    both = [("a", "c"), ("b", "c"), ("a", "b"), ("c", "a")]
+    order = np.random.default_rng(8).choice(both, 24, p=[0.4, 0.3, 0.2, 0.1])
+    answers = [(str(best), str(worst)) for best, worst in order]
+    pairs, ratings, asked = best_and_worst(answers, ("a", "b", "c"))
+    found = preferred(ratings, pairs, asked)
+    ranked = [f"{best} > {({*'abc'} - {best, worst}).pop()} > {worst}" for best, worst in answers]
+    ranking = pd.DataFrame({"pair_id": [one.pair_id for one in pairs], "rater_id": "ada", "answer": ranked})
+    order_asked = design(RankingQuestion("order", (), ("a", "b", "c")))
+    of_ranking = preferred(ranking.assign(question="order"), pairs, order_asked)
+    assert set(found.systems["question"]) == {"best and worst"} and len(found.differences) == 3
+    columns = ["system", "wins", "ties", "losses", "n"]
+    assert found.systems[columns].equals(of_ranking.systems[columns])
+    for numbers in ("score", "rank_low", "rank_high"):
+        assert found.systems[numbers].to_numpy() == pytest.approx(of_ranking.systems[numbers].to_numpy(), abs=1e-6)
+    for numbers in ("difference", "low", "high", "p_holm"):
+        assert found.differences[numbers].to_numpy() == pytest.approx(of_ranking.differences[numbers].to_numpy())
+
+
 def test_best_and_worst_of_four_have_the_scores_of_an_independent_computation_with_ties() -> None:
     """Each answer is 2k - 3 comparisons: the best with all others, and these with the worst; "none" is a tie."""
     rng, labels = np.random.default_rng(5), ("a", "b", "c", "d")
@@ -153,6 +173,15 @@ def test_ranks_lie_in_their_intervals_and_no_system_of_a_circle_is_preferred_mos
     assert ((systems["rank_low"] <= systems["rank"]) & (systems["rank"] <= systems["rank_high"])).all()
     done = SideBySide(systems.assign(language=""), found.differences.assign(language=""))
     assert ["to each another is preferred" in sentence for sentence in answers(done)] == [True]
+
+
+def test_the_worse_of_two_counts_against_it() -> None:
+    pairs, (one, other) = items(NAMES[:2], NAMES[1::-1]), NAMES[:2]
+    ratings = pd.concat([given(pairs, {one: "a", other: "b"}, "better"), given(pairs, {one: "b", other: "a"}, "worse")])
+    questions = [SingleLabelQuestion(name, (), LABELS, lower_is_better=name == "worse") for name in ("better", "worse")]
+    found = preferred(ratings, pairs, design(*questions)).systems
+    of_first = found.loc[found["system"] == one, ["question", "wins", "losses"]]
+    assert of_first.to_numpy().tolist() == [["better", 24, 0], ["worse", 24, 0]]
 
 
 def test_tables_are_latex_and_html_that_show_names_as_they_are() -> None:
@@ -220,6 +249,29 @@ def test_a_study_asks_for_choices_and_shows_nobody_the_systems(place: Workplace)
     assert "Systems by preference" in done.out and "83% / 17% / 0%" in done.out
     assert place.run("ratings-report", *study).status == 0
     assert r"Ours\_1 \& co" in (place.study.folder / "report" / "choices.tex").read_text()
+
+
+def test_a_key_or_a_label_that_is_wrong_is_named(place: Workplace) -> None:
+    folder = place.folder / "studies" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "duel.yaml").write_text(RUBRIC)
+    for old, new, fault in (
+        ("b: is_right", "c: is_right", "subject.systems: the rubric has no label 'c'"),
+        ("b: is_right", "b: right", "the column 'right' has another use too"),
+        ("b: is_right", "b: is_left", "name the columns of two systems or more"),
+        ("b: is_right", "b: nowhere", "no column 'nowhere'"),
+        ("per_pair: 2", "per_pair: 2, blocks: [8, 12]", "raters.blocks: choices between systems"),
+    ):
+        folder.with_suffix(".yaml").write_text(STUDY.replace(old, new))
+        write_csv(
+            folder.parent / "duel.csv", ["text", "left", "right", "is_left", "is_right"], [["t", "x", "y", "A", "B"]]
+        )
+        done = place.run("sample", "--study", "studies/mine.yaml")
+        assert done.status == 2 and fault in done.err
+    folder.with_suffix(".yaml").write_text(STUDY)
+    (folder / "duel.yaml").write_text(RUBRIC.replace("tie: {en:", "c: {en: C}, tie: {en:"))
+    done = place.run("sample", "--study", "studies/mine.yaml")
+    assert done.status == 2 and "has a label 'c' without a system" in done.err and done.err.count("\n") == 1
 
 
 COLUMNS = "source model_a model_b output_a output_b rater"

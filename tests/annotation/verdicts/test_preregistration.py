@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -25,7 +26,7 @@ from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.verdicts.acceptance import Acceptance, accept
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import amendments, first_rating, fix_rules, fixed_text, rules_fixed
+from annotation.verdicts.preregistration import amendments, changes, first_rating, fix_rules, fixed_text, rules_fixed
 from annotation.verdicts.rules import late_lines, marks_of
 from annotation.verdicts.tables import verdict_table, verdict_text
 from plumbline.errors import DataError, StudyError
@@ -219,3 +220,27 @@ def test_a_file_cannot_pass_for_a_campaign(variant: Make, tmp_path: Path) -> Non
         with pytest.raises(DataError, match="is reserved for a campaign's own ratings; rename the file"):
             collect_csv(study, server.Home(tmp_path / "home"), path, COLUMNS)
         path.unlink()
+
+
+def test_each_changed_rule_is_told_in_words_and_a_changed_order_is_a_change() -> None:
+    quality = {"question": "quality", "at_least": 3}
+    polite, most = {"question": "tone", "label": "polite", "at_least": 0.9}, {"question": "quality", "at_most": 4}
+
+    def rules(*some: dict[str, Any]) -> dict[str, Any]:
+        return {"acceptance": AcceptanceSpec(rules=some, min_pairs=1).model_dump(mode="json")}
+
+    lower = {**quality, "at_least": 2.5, "pools": ["negation"]}
+    assert changes(rules(quality, polite), rules({**quality, "at_least": 2.5}, most)) == [
+        "acceptance.rules: mean quality at least 3, now mean quality at least 2.5",
+        "acceptance.rules: share of polite in tone at least 0.9 is gone",
+        "acceptance.rules: mean quality at most 4 is new",
+    ]
+    assert len(changes(rules(quality), rules(lower))) == 2
+    assert len(changes(rules(quality, polite), rules(polite, quality))) == 1
+    assert changes(rules(quality), rules(quality)) == []
+
+
+def test_a_command_that_cannot_work_fixes_nothing(brief: Study) -> None:
+    with pytest.raises(DataError, match=r"pairs\.parquet does not exist yet"):
+        accept(brief)
+    assert CampaignRecords(brief).rules == []

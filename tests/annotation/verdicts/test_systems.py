@@ -11,19 +11,24 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
+from annotation.campaign.rubric import Rubric
 from annotation.questions.label import MultiLabelQuestion, SingleLabelQuestion
 from annotation.statistics.summaries import Design
 from annotation.statistics.systems import SideBySide, side_by_side
 from annotation.verdicts.systems import (
     answers,
+    best_first,
     compared,
+    differences_exhibit,
     other_labels,
     systems_exhibit,
 )
+from annotation.verdicts.tables import cards
+from annotation.verdicts.verdicts import verdicts
 from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec
-from plumbline.study.subject import PairSubject
-from tests.annotation.judgements import pair
+from plumbline.study.subject import ItemNames, PairSubject
+from tests.annotation.judgements import START, pair, pair_rows
 from tests.scale import scaled
 
 PAIRS = [
@@ -59,6 +64,21 @@ def test_systems_are_compared_on_common_originals_over_all_and_in_each_language(
     assert compared(ratings(), hteb, Design(("quality",)), PairSubject()).systems.empty
 
 
+def test_a_language_whose_pairs_have_too_few_raters_is_named_with_the_answer_and_keeps_its_rows() -> None:
+    frame, rule = ratings(), AcceptanceSpec(min_raters=2)
+    english = frame[frame["language"] == "en"]
+    found = compared(english, PAIRS, Design(("quality",), rule=rule), PairSubject())
+    assert list(found.systems["language"]) == ["", "", "de", "de", "en", "en"]
+    assert list(found.systems["n"]) == [10, 10, 0, 0, 10, 10]
+    _, basis = answers(found)
+    assert "10 common originals: 10 in English, none in German (no original has 2 raters" in basis
+    for exhibit, columns in ((systems_exhibit, ["Mean", "Rank [95%]"]), (differences_exhibit, ["Difference [95%]"])):
+        table = exhibit(found).table().frame
+        assert set(table[table["Language"] == "German"][columns].to_numpy().ravel()) == {"–"}
+    alone = [one for one in PAIRS if one.language == "en"]
+    assert len(list(answers(compared(english, alone, Design(("quality",), rule=rule), PairSubject())))) == 1
+
+
 def test_the_answer_names_the_languages_in_which_it_does_not_hold() -> None:
     even = ratings()["language"].eq("de") & ratings()["transformation"].eq("ours")
     values = ratings()["value"].mask(even, 2 + ratings()["pair_id"].str[-1].astype(int) % 2)
@@ -71,14 +91,43 @@ def test_the_answer_names_the_languages_in_which_it_does_not_hold() -> None:
         assert "(not told apart from Theirs in German, better than Theirs in English)" in sentence
 
 
+def test_the_answer_about_many_systems_stays_short() -> None:
+    scores = {f"system-{number:02}": 1 + number / 20 for number in range(40)}
+    items = outputs(8, [*scores])
+    noise = np.random.default_rng(1).normal(0, 1, len(items))
+    rows = [
+        {"pair_id": one.pair_id, "transformation": one.transformation, "language": "en", "rater_id": "a"}
+        | {"question": "quality", "value": scores[one.transformation] + noise[place]}
+        for place, one in enumerate(items)
+    ]
+    (sentence,) = answers(compared(pd.DataFrame(rows), items, Design(("quality",)), PairSubject()))
+    assert "of 39 others" in sentence and len(sentence) < 250
+
+
 def test_the_rules_say_which_end_is_the_better_one_and_blocks_compare_nothing() -> None:
     rule = AcceptanceSpec.model_validate({"rules": [{"question": "quality", "at_most": 2}]})
     found = compared(ratings(), PAIRS, Design(("quality",), rule=rule), PairSubject())
     sentence, _ = answers(found)
+    for exhibit in (systems_exhibit, differences_exhibit):
+        assert any("fewer points are better" in note for note in exhibit(found).notes)
+        usual = exhibit(compared(ratings(), PAIRS, Design(("quality",)), PairSubject()))
+        assert not any("fewer points are better" in note for note in usual.notes)
     assert sentence.startswith("Theirs is better than Ours in quality by 0.70 [")
     looks = AcceptanceSpec.model_validate({"rule": "lower_bound", "interval": "pairs"})
     by_blocks = Design(("quality",), rule=looks, blocks=(8, 12))
     assert compared(ratings(), PAIRS, by_blocks, PairSubject()).differences.empty
+
+
+def test_no_system_is_called_best_where_no_original_has_ratings_for_all() -> None:
+    third = [pair(number, "more").model_copy(update={"original": f"text {number}"}) for number in (10, 11)]
+    frame = ratings()[lambda rows: rows["language"] == "en"]
+    more = frame[frame["transformation"] == "ours"].tail(4).assign(transformation="more")
+    more = more.assign(pair_id=more["pair_id"].str.replace("ours", "more"))
+    english = [one for one in PAIRS if one.language == "en"]
+    found = compared(pd.concat([frame, more]), [*english, *third], Design(("quality",)), PairSubject())
+    assert len(found.differences) == 3 and found.systems[["mean", "rank"]].isna().all(axis=None)
+    (sentence,) = answers(found)
+    assert "best in quality: no original has enough ratings for all" in sentence
 
 
 def unequal(ours_on_few: float) -> SideBySide:
@@ -194,3 +243,18 @@ def test_of_equal_systems_any_label_is_told_apart_in_5_percent_at_most() -> None
         for _ in range(runs)
     ]
     assert np.mean(false) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
+
+
+def test_cards_come_by_language_with_the_best_first_and_show_the_share_that_rejects() -> None:
+    found = compared(ratings(), PAIRS, Design(("quality",)), PairSubject())
+    rule = AcceptanceSpec.model_validate({"rules": [{"question": "tone", "label": "polite", "at_least": 0.5}]})
+    rows = labelled(np.random.default_rng(3), {"theirs": (0.3, 0.4, 0.3), "ours": (0.8, 0.1, 0.1)}, 60)
+    design = Design(("tone",), rule=rule, extra=TONE.extra)
+    rows = rows.assign(value=math.nan, submitted_at=START, simulated=False, comment="", seconds=9.0)
+    judged = verdicts(pair_rows(outputs(60, ("ours", "theirs"))), rows, design, 1)
+    (first, second) = sorted(judged, key=lambda verdict: verdict.transformation, reverse=True)
+    one_each = [verdict.model_copy(update={"language": code}) for code in ("en", "de") for verdict in (first, second)]
+    order = [(verdict.language, verdict.transformation) for verdict in best_first(one_each, found)]
+    assert order == [("de", "ours"), ("de", "theirs"), ("en", "ours"), ("en", "theirs")]
+    (mean,) = cards([first], Rubric.model_construct(), ItemNames("system", "pair"))[0].means
+    assert first.decision == "rejected" and mean.limit == 50 and mean.at is not None and mean.at < 50

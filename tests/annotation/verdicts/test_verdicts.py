@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.campaign.counting import counting_ratings
+from annotation.campaign.counting import counting_ratings, coverage_of
+from annotation.records import P_IS
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design, table_two
 from annotation.variation import rated_mean
 from annotation.verdicts.counted import with_enough
-from annotation.verdicts.rules import outcomes
+from annotation.verdicts.rules import decide, outcomes
 from annotation.verdicts.tables import verdict_table, verdict_text
 from annotation.verdicts.verdicts import accepted_pairs, judged_sample, pair_means, verdicts
 from plumbline.records import Pair
 from plumbline.statistics.estimates import over_pairs_and_raters
+from plumbline.study import ROOT
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.transformations import EIGHT
 from tests.annotation.judgements import QUESTIONS, SCALE, decided, judged, pair, pair_rows, ratings
@@ -244,3 +247,37 @@ def test_a_pair_counts_by_the_question_with_the_fewest_ratings() -> None:
     assert [(one.mean, one.n_pairs) for one in found.questions] == [(5.0, 2), (5.0, 2)]
     means = pair_means(frame[~lost], design).set_index(["pair_id", "question"])["decision"]
     assert means[pairs[2].pair_id, "quality"] == means[pairs[2].pair_id, "fluency"] == "undecided"
+
+
+def test_who_discarded_has_dealt_with_a_pair_and_a_draft_has_not() -> None:
+    pairs = [pair(0), pair(1), pair(2)]
+    frame = ratings(pairs, [3, 3, 3], [3, 3, 3], raters=3)
+    third = frame["rater_id"] == "rater-2"
+    frame.loc[third & (frame["pair_id"] == pairs[1].pair_id), "status"] = "discarded"
+    frame.loc[third & (frame["pair_id"] == pairs[2].pair_id), "status"] = "draft"
+    assert [coverage_of(frame.assign(excluded="too fast")).raters[one.pair_id] for one in pairs] == [3, 3, 2]
+
+
+def test_a_decision_whose_interval_does_not_hold_its_mean_is_a_bug() -> None:
+    pairs = [pair(i) for i in range(4)]
+    found = judged(pairs, ratings(pairs, [5, 3, 4, 4], [5, 4, 5, 4]), rule="lower_bound")[0]
+    rule = AcceptanceSpec(rule="lower_bound", min_pairs=2)
+    quality, fluency = found.questions
+    for changed in ({"low": 3.5, "mean": 2.95}, {"high": 2.0}):
+        with pytest.raises(RuntimeError, match="interval of quality .* does not contain its own mean"):
+            decide([quality.model_copy(update=changed), fluency], 4, rule)
+
+
+def test_p_is_one_thing_wherever_it_is_explained() -> None:
+    """The sentence stands in the documents word for word, and no line of code or of a page tells another one of P."""
+    pages = ["glossary.md", "method/verdicts.md"]
+    for page in pages:
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        assert P_IS in " ".join(text.split()), page
+    other = re.compile(r"\bP(?: is| is the|:| of a rule is)? (?:how )?(?:the )?probab")
+    files = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb"), ROOT / "README.md"]
+    files += [file for name in ("annotation", "evaluation", "streamlit_app") for file in (ROOT / name).rglob("*.py")]
+    for file in files:
+        text = " ".join(re.sub(r'"\s*\n\s*"', "", file.read_text(encoding="utf-8")).split())
+        assert not other.search(text.replace(P_IS, "")), file
+    assert P_IS in verdict_text(judged([pair(0), pair(1)], ratings([pair(0), pair(1)], [4, 5], [5, 4])))
