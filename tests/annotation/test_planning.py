@@ -37,6 +37,7 @@ from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from tests.annotation.judgements import START, pair, pair_rows
 from tests.annotation.kinds import EFFORT, RULES, ask, rubric
+from tests.annotation.outputs import of_outputs
 from tests.scale import scaled
 
 SCALE = (1, 2, 3, 4, 5)
@@ -416,20 +417,16 @@ def test_raters_who_differ_in_the_system_they_prefer_may_be_too_few_for_any_numb
 
 
 def test_the_command_says_how_many_originals_tell_its_systems_apart(
-    variant: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Numbers also beyond the study's originals; points, and parts of a scale's range; one system is refused."""
-    texts = [f"Text {number} about matter {number * 7}." for number in range(80)]
-    (tmp_path / "texts.csv").write_text("\n".join(["text,ours,theirs", *(f"{one},A {one},B {one}" for one in texts)]))
-    outputs = {"path": str(tmp_path / "texts.csv"), "text": "text"}
-    asked = {"asked": {"en": "Same?"}}
-    systems = [
-        {"name": name, "axis": "own", "queue": "both", "outputs": {**outputs, "output": name}, "raters": asked}
-        for name in ("ours", "theirs")
-    ]
-    dataset = {"name": "mine", "task": "bitext_mining", "path": outputs["path"], "language": "en", "split": "all"}
-    data = [{**dataset, "columns": {"sentence1": "text", "sentence2": "text"}}]
-    study = variant(name="both", datasets=data, transformations=systems, seeds=[1], sample={"pairs": 60})
+    texts = pd.DataFrame({"text": [f"Text {number} about matter {number * 7}." for number in range(80)]})
+    texts = texts.assign(ours="A " + texts["text"], theirs="B " + texts["text"])
+
+    def made(**changes: Any) -> Study:
+        return of_outputs(tmp_path, texts, {"ours": "both", "theirs": "both"}, sample={"pairs": 60}, **changes)
+
+    study = made()
     text = apart_text(study, PlanOptions(apart=("0.6",), raters=(2, 3), campaigns=200))
     rows = [line.split() for line in text.splitlines() if line.startswith("quality  ")]
     (least, _, most), larger = rows[1][3:6], rows[0][5]
@@ -445,23 +442,16 @@ def test_the_command_says_how_many_originals_tell_its_systems_apart(
     assert re.findall(r"quality +\d +([\d.]+)", parts) == ["0.6"]  # of 1 to 5
     with pytest.raises(StudyError, match="'ease', which is none of quality"):
         apart_text(study, PlanOptions(apart=("ease=1",)))
-    by_blocks = variant(
-        name="blocks", datasets=data, transformations=systems, seeds=[1], sample={"pairs": 60},
-        raters={"per_pair": 3, "blocks": [20, 40]}, acceptance={"rule": "lower_bound"},
-    )  # fmt: skip
+    by_blocks = made(raters={"per_pair": 3, "blocks": [20, 40]}, acceptance={"rule": "lower_bound"})
     text = apart_text(by_blocks, PlanOptions(apart=("0.3",), campaigns=100))
     found = re.search(r"quality +\d +0.3 +\d+ to (\d+) +(\d+) ", text)
     assert found and int(found[2]) > int(found[1])  # six answers to each are a dollar, beyond the last block too
-    same: dict[str, Any] = {"datasets": data, "transformations": systems, "seeds": [1], "sample": {"pairs": 60}}
-    wider = variant(name="wider", acceptance={"interval": "pairs_and_raters"}, **same)
+    wider = made(acceptance={"interval": "pairs_and_raters"})
     options = PlanOptions(apart=("0.6",), campaigns=100)
     known = Variation(RatingVariation(), "", (0.5, 0.5), None, 0.0)
     monkeypatch.setattr(Variation, "of", lambda *_: known)
-    by_interval = [
-        int(re.search(r"quality +\d +0.6 +(\d+)", apart_text(one, options)).group(1))  # type: ignore[union-attr]
-        for one in (study, wider)
-    ]
+    by_interval = [int(*re.findall(r"quality +\d +0.6 +(\d+)", apart_text(one, options))) for one in (study, wider)]
     assert by_interval[1] > 1.5 * by_interval[0]
-    alone = variant(name="alone", **(same | {"transformations": systems[:1]}))
+    alone = of_outputs(tmp_path, texts[["text", "ours"]], {"ours": "both"}, sample={"pairs": 60})
     with pytest.raises(StudyError, match="share a `queue`"):
         apart_text(alone, PlanOptions(apart=("0.2",)))

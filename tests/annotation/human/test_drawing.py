@@ -25,7 +25,7 @@ from annotation.sampling.sample import draw_sample, sample_settings
 from annotation.status.progress import stages_of
 from evaluation.human.sampled import sampled
 from evaluation.tasks import protocols
-from generation.datasets.scored import ScoredItem
+from generation.datasets.scored import ScoredItem, label_words, scored_items
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest, stage
@@ -37,7 +37,7 @@ from plumbline.study.human import HumanSubject, HumanTaskSpec
 from plumbline.study.subject import VerdictUnit
 from tests.annotation.human.studies import CLASSES, PAIRS, SEARCH, WORDS, study_of
 from tests.evaluation.human.rehearsed import write_rehearsed
-from tests.mteb_site import site
+from tests.mteb_site import REQUESTS, site
 
 EVERY = [
     {"dataset": "classes", "items": 8, "balance": "label"},
@@ -294,3 +294,10 @@ def test_a_model_that_is_named_later_leaves_the_sample_as_it_was_drawn(tmp_path:
     records = CampaignRecords(later)
     assert stages_of(records, records.manifest, "")["sample"].state == "done"
     read_tasks(later)
+
+
+def test_labels_that_are_numbers_have_the_words_of_the_data() -> None:
+    dataset = site().tasks["Banking77Classification"]
+    words, labels = label_words(dataset), Counter(one.labels[0] for one in scored_items(dataset))
+    assert set(labels) <= set(words) or not all(label.isdigit() for label in labels)
+    assert len(labels) == len({row["label"] for row in REQUESTS[12:]})

@@ -6,7 +6,9 @@ import json
 import math
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,18 @@ import pytest
 
 from annotation.campaign.rubric import load_rubric
 from annotation.judges.gold import gold_pairs
-from annotation.judges.pool import draw_judged, read_judged
+from annotation.judges.pool import _drawn, draw_judged, read_judged
 from annotation.judges.prompts import JudgePrompt
 from annotation.judges.run import judge, questionnaires, read_judgements
-from annotation.sampling.sample import draw_sample
+from annotation.records import Supply
+from annotation.sampling.candidates import Candidate
+from annotation.sampling.sample import PoolDrawing, draw_sample
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.prompts import PROMPTS, read_prompt
+from plumbline.records import Pair
 from plumbline.study import ROOT, Study
 from tests import forks
+from tests.annotation.judgements import pair
 from tests.annotation.judges import demo_rule
 from tests.shared import generate_once
 from tests.stubs import Asked, ChatStub, Reply, answers, refuses, says
@@ -351,3 +357,40 @@ def test_more_outputs_stay_judged_and_fewer_than_the_sample_are_refused(judged_b
     assert len(draw_judged(study, 5, keep=False)) == 5
     with pytest.raises(StudyError, match=r"--outputs 2 is less than `sample\.pairs: 3`"):
         draw_judged(study, 2)
+
+
+STRATUM = ("en", "sts", "made", "en", "0")
+
+
+@dataclass(frozen=True)
+class Made:
+    """Outputs as a study has its own."""
+
+    study: Study
+    pairs: list[Pair]
+    supply: list[Supply] = field(default_factory=list)
+
+    def of(self, name: str) -> list[Candidate]:
+        assert name == "paraphrasing"
+        return [Candidate(rank, STRATUM, one.key, lambda one=one: one) for rank, one in enumerate(self.pairs)]  # type: ignore[misc]
+
+    def of_size(self, number: int) -> Made:
+        """The same with so many pairs in its sample."""
+        sample = self.study.sample.model_copy(update={"pairs": number})
+        return replace(self, study=self.study.model_copy(update={"sample": sample}))
+
+
+def test_no_near_duplicate_stands_beside_the_rated_ones(demo: Study) -> None:
+    """120 texts, and 301 that differ by a word in thirteen: one of these counts, in a stratum of its own."""
+    words = [[f"cluster{number}word{place}" for place in range(12)] for number in range(121)]
+    texts = [
+        " ".join([*words[number], f"own{which}"])
+        for number in range(121)
+        for which in range(301 if number == 60 else 1)
+    ]
+    source = Made(demo, [pair(number).model_copy(update={"original": text}) for number, text in enumerate(texts)])
+    sample = PoolDrawing(source.of_size(100), ["paraphrasing"], []).sample()
+    judged = _drawn(source.of_size(1000), ["paraphrasing"], sample)["paraphrasing"]
+    assert [one.pair_id for one, _ in judged[:100]] == [one.pair_id for one in sample]
+    single = "/".join(STRATUM)
+    assert Counter(stratum for _, stratum in judged) == {single: 120, f"{single}/near 9": 1}
