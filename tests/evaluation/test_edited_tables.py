@@ -15,8 +15,11 @@ from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from plumbline.errors import DataError
 from plumbline.study import Study
+from tests.evaluation import test_measures
 
 from .conftest import Loader, json_of, write_study
+
+rated = test_measures.rated
 
 
 def shown(study: Study, name: str) -> pd.DataFrame:
@@ -48,6 +51,14 @@ def test_an_edited_table_is_not_shown_and_can_be_made_again(
         (evaluated_one.folder / name).unlink()
     evaluate(evaluated_one, models=["one"], load=loader)
     assert shown(evaluated_one, name).equals(made)
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_edited_scores_of_accepted_pairs_are_not_shown(rated: Study) -> None:
+    test_measures.run(rated, "one")
+    edit(rated, "accepted_scores.parquet", "score")
+    with pytest.raises(DataError, match=r"accepted_scores\.parquet differs from what was written"):
+        shown(rated, "accepted_scores.parquet")
 
 
 def test_a_score_under_the_name_of_another_is_refused(evaluated_one: Study, loader: Loader) -> None:

@@ -68,6 +68,10 @@ def test_every_language_of_the_texts_needs_its_verdict(study: Study) -> None:
     assert reason.endswith("(and 2 more of the data set's languages: Swahili, isiXhosa)")
 
 
+def test_no_verdicts_refuse_everything(study: Study) -> None:
+    assert _decide(study, [], {"de"})[0] == "left_out"
+
+
 def test_the_strictest_of_two_verdicts_holds(study: Study) -> None:
     both = [verdict(study, "translation"), verdict(study, "translation", decision="rejected", reasons=("bad",))]
     assert _decide(study, both, {"de"}) == ("left_out", "rejected: bad")

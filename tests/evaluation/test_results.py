@@ -123,6 +123,21 @@ def test_no_score_stands_that_could_not_be_written(
     assert result_file(study, "translation-1337").exists()
 
 
+def test_a_model_without_a_revision_is_told_apart_by_its_files(study: Study, tmp_path: Path, loader: Loader) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    (tmp_path / "model" / "weights").write_text("first")
+    local = write_study(tmp_path, evaluation={"models": [{"name": "a/b", "path": "model"}]})
+    evaluate(local, load=loader)
+    (revision,) = set(EvaluationRecords(local).scores["model_revision"])
+    found = mteb.ResultCache(study.folder / "mteb" / "original").load_results()
+    assert [(one.model_name, one.model_revision) for one in found.model_results] == [("a/b", revision)]
+    (tmp_path / "model" / "weights").write_text("other")
+    evaluate(local, load=loader)
+    assert set(EvaluationRecords(local).scores["model_revision"]) != {revision}
+    assert not list((study.folder / "mteb").rglob(f"{revision}/sts.json"))
+
+
 @pytest.mark.usefixtures("by_hand")
 def test_seeds_with_equal_outputs_have_a_file_of_mtebs_each(tmp_path: Path, loader: Loader) -> None:
     study = write_study(tmp_path)

@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 import signal
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,11 @@ from evaluation.texts import Outputs, transformed
 from evaluation.units import UNDEFINED
 from evaluation.work import pieces
 from generation.datasets.loading import iter_datasets
+from generation.jobs import Job, Plan
+from plumbline import store
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest
-from plumbline.records import Score
+from plumbline.records import Score, Text
 from plumbline.store import read_records
 from plumbline.study import Study
 from tests.mteb_site import site
@@ -71,6 +74,33 @@ def test_scores_of_original_and_transformed(study: Study, loader: Loader) -> Non
     assert outcome.asked > outcome.encoded
 
 
+def test_keys_are_computed_and_files_read_once_in_a_run(
+    study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys, read = Counter[tuple[str, str, int]](), Counter[str]()
+    job, opened, whole = Plan.job, store.native_file, store.read_bytes
+
+    def counted_job(plan: Plan, text: Text, transformation: str, seed: int) -> Job:
+        keys[text.text_id, transformation, seed] += 1
+        return job(plan, text, transformation, seed)
+
+    def counted_open(path: Path) -> Any:
+        read[str(path.relative_to(study.folder))] += 1
+        return opened(path)
+
+    def counted_bytes(path: Path) -> bytes:
+        read[str(path.relative_to(study.folder))] += 1
+        return whole(path)
+
+    monkeypatch.setattr(Plan, "job", counted_job)
+    monkeypatch.setattr(store, "native_file", counted_open)
+    monkeypatch.setattr(store, "read_bytes", counted_bytes)
+    evaluate(study, load=loader)
+    assert len(loader.loaded) == 2 and set(keys.values()) == {1}
+    assert {read[f"transformations/{name}/1337.parquet"] for name in study.transformations} == {1}
+    assert (read["pairs.parquet"], read["pair_means.parquet"]) == (1, 0)  # the means follow from the ratings
+
+
 def test_drift_of_every_pair_and_model(evaluated: Study) -> None:
     drift = EvaluationRecords(evaluated).drift
     assert len(drift) == 10 * 2
@@ -78,6 +108,14 @@ def test_drift_of_every_pair_and_model(evaluated: Study) -> None:
     for row in drift.to_dict(orient="records"):
         a, b = vectors([pairs.loc[row["pair_id"], "original"], pairs.loc[row["pair_id"], "transformed"]]).astype(float)
         assert row["drift"] == pytest.approx(1 - (a @ b) / ((a @ a) * (b @ b)) ** 0.5, abs=1e-9)
+
+
+def test_a_model_that_was_not_asked_for_has_no_rows_until_it_ran(study: Study, loader: Loader) -> None:
+    write_verdicts(study, "translation")
+    evaluate(study, models=["one"], load=loader)
+    assert set(EvaluationRecords(study).scores["model"]) == {"one"}
+    evaluate(study, models=["two"], load=loader)
+    assert EvaluationRecords(study).scores["model"].value_counts().to_dict() == {"one": 6, "two": 6}
 
 
 def test_a_second_run_loads_no_model_and_changes_nothing(evaluated: Study) -> None:
@@ -98,6 +136,14 @@ def test_scores_may_come_in_any_order(study: Study, loader: Loader, monkeypatch:
     assert list(scores["original_score"]) == list(originals.loc[scores["dataset"]]) and len(scores) == 6
     for row in read_records(study.folder / "scores.parquet", Score, ""):
         assert json_of(path_of(study.folder, row))["plumbline"]["original_score"] == row.original_score
+
+
+def test_what_changed_alone_is_scored_again(evaluated_one: Study, tmp_path: Path, loader: Loader) -> None:
+    frame = pd.read_csv(tmp_path / "sts.csv")
+    frame["score"] = frame["score"][::-1].to_numpy()
+    frame.to_csv(tmp_path / "sts.csv", index=False)
+    outcome = evaluate(evaluated_one, models=["one"], load=loader)
+    assert (outcome.made, outcome.kept) == (3, 3)
 
 
 def test_what_a_verdict_refuses_is_left_out_with_its_reason(study: Study, loader: Loader) -> None:
@@ -182,6 +228,15 @@ def test_another_revision_or_split_of_a_task_is_scored_again(
     found = dataclasses.replace(site().tasks["STS17"], revision="mteb/sts17-crosslingual-sts@" + "0" * 40)
     monkeypatch.setattr("generation.datasets.loading.load_mteb", lambda spec: found)
     assert evaluate(crosslingual, load=loader).made == 1
+
+
+def test_a_data_set_of_one_label_is_left_out(study: Study, tmp_path: Path, loader: Loader) -> None:
+    frame = pd.read_csv(tmp_path / "requests.csv").assign(label="cat")
+    frame.to_csv(tmp_path / "requests.csv", index=False)
+    evaluate(study, models=["one"], load=loader)
+    found = status(study)
+    assert {found["requests", name] for name in ("original", "paraphrasing", "translation")} == {"left_out"}
+    assert found["sts", "original"] == "evaluated"
 
 
 def test_an_undefined_score_says_so_and_is_kept(study: Study, tmp_path: Path, loader: Loader) -> None:

@@ -82,6 +82,15 @@ def test_the_study_is_run_and_sampled_as_it_stands(init: Path, capsys: pytest.Ca
     assert scored.returncode == 2 and "no models to score; add `evaluation`" in scored.stderr
 
 
+def test_sample_says_that_raters_of_another_language_would_read_english_questions(init: Path) -> None:
+    texts = [f"هذا هو النص رقم {number}" for number in range(3)]
+    pd.DataFrame({"text": texts, "output": [f"{text}." for text in texts]}).to_csv(init / "own.csv", index=False)
+    run("own.csv", "--language", "ar")
+    place = ["--study", str(init / "studies" / "own.yaml"), "--exports", str(init / "exports")]
+    assert here("generate", *place).returncode == 0
+    assert "Raters of texts in ar see questions in English; to show them" in here("sample", *place).stdout
+
+
 @pytest.mark.parametrize(
     ("columns", "task", "kind"),
     [
@@ -323,6 +332,22 @@ def test_a_renamed_question_is_refused_before_a_generator_is_paid_with_each_line
         assert [re.findall(r"^.*/two\.yaml: .*'quality'.* \(line (\d+)\)$", fault) for fault in faults] == [
             [str(line)] for line in lines
         ]
+
+
+def test_a_right_answer_that_no_longer_fits_has_its_line_in_the_study(init: Path) -> None:
+    pd.DataFrame({"text": TEXTS, "a": TEXTS[::-1], "b": [f"{text} Yes." for text in TEXTS]}).to_csv("two.csv")
+    run("two.csv", "--column", "output=a", "--column", "output=b")
+    file, rubric = init / "studies" / "two.yaml", init / "prompts" / "rubrics" / "two.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("# rubric: two", "rubric: two"), encoding="utf-8")
+    words = rubric.read_text(encoding="utf-8").replace("scale: [1, 2, 3, 4, 5]", "scale: [2, 3, 4, 5]")
+    rubric.write_text(words.replace("      1: {en: something else}\n", ""), encoding="utf-8")
+    lines = [n for n, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1) if "quality: 1" in line]
+    with pytest.raises(StudyError) as error:
+        load_rubric(load_study(file))
+    faults = str(error.value).splitlines()
+    assert [re.findall(r"^.*/studies/two\.yaml: .*quality: .* \(line (\d+)\)$", fault) for fault in faults] == [
+        [str(line)] for line in lines
+    ]
 
 
 @pytest.mark.parametrize("questions", ["5", "{name: quality}"])

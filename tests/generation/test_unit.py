@@ -10,7 +10,7 @@ import pytest
 from annotation.records import Offering
 from generation.jobs import Job, Plan
 from generation.production import read_transformed
-from generation.unit import planned
+from generation.unit import Unit, planned
 from plumbline.errors import StudyError
 from plumbline.journal import Journal
 from plumbline.manifest import Manifest
@@ -159,3 +159,11 @@ def test_a_study_that_has_all_leaves_its_files_alone(tmp_path: Path) -> None:
     before = path.stat().st_mtime_ns
     assert work(study, upper) == []
     assert path.stat().st_mtime_ns == before
+
+
+def test_numbers_of_a_unit(tmp_path: Path) -> None:
+    study = small_study(tmp_path, (*WORDS, "apple"))
+    work(study, upper, stop_after=1)
+    unit = Unit(Plan(study), "paraphrasing", 1, study.folder / "texts.parquet")
+    assert (unit.wanted, unit.todo, unit.characters()) == (4, 3, len("bread" + "cloud" + "dream"))
+    unit.close()

@@ -71,7 +71,8 @@ def test_tab_completes_commands_options_choices_and_files(tmp_path: Path) -> Non
         terminal.close()
 
 
-def test_zshs_script_completes_files_too() -> None:
+def test_scripts_of_other_shells_complete_files_too() -> None:
     zsh = here("completion", "zsh").stdout
     assert "]:study:_files'" in zsh and "'1:The file of texts, one text per row.:_files'" in zsh
     assert "]:study' " not in zsh and zsh.rstrip().endswith("compdef _cyclopts_plumbline plumbline")
+    assert "-l study -r -d" in here("completion", "fish").stdout  # which completes files unless it is told not to

@@ -76,6 +76,22 @@ def test_every_language_comes_up_about_equally_over_seeds(kind) -> None:  # type
     assert all(abs(drawn.count(language) - 200) < 76 for language in TARGETS)
 
 
+def test_consecutive_seeds_are_not_a_shifted_list() -> None:
+    kind = EIGHT["cross_translation"]
+    texts = [f"text {number}" for number in range(60)]
+    rows = [[kind.drawn(seed=seed, dataset="d", text=t, source="en") for t in texts] for seed in (1337, 1338)]
+    for shift in range(len(texts)):
+        assert rows[1] != rows[0][shift:] + rows[0][:shift]
+    places = [[TARGETS.index(str(language)) for language in row] for row in rows]
+    assert len({(b - a) % 5 for a, b in zip(*places, strict=True)}) == 5  # no constant step through the pool either
+
+
+def test_the_second_call_of_backtranslation_goes_home() -> None:
+    assert EIGHT["backtranslation"].call_languages("en", "tr") == ("tr", "en")
+    assert EIGHT["summarised_expansion"].call_languages("de", None) == ("de", "de")
+    assert EIGHT["translation"].output_language("en", "fr") == "fr"
+
+
 def test_a_study_limits_the_languages_that_texts_are_put_into_and_no_others(tmp_path: Path) -> None:
     names = ["translation", "cross_translation", "backtranslation"]
     kinds = load_study(write_study(tmp_path, transformations=names, languages=["de", "fr"])).kinds

@@ -60,6 +60,17 @@ def test_the_search_finds_where_the_site_is_read_from_a_folder(site: Path, page:
     assert asked and all(url.startswith(("file:", "data:", "blob:")) for url in asked), asked
 
 
+def test_nothing_is_cut_off_on_paper(site: Path, page: Page) -> None:
+    """The widest kinds of tables, programs' output and formulas, on a page of A4 less its margins."""
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 680, "height": 900})
+    for name in ("method/verdicts", "tutorials/benchmark", "method/judges", "gallery"):
+        page.goto((site / f"{name}.html").as_uri())
+        parts = page.locator(".md-typeset :is(td, pre, .formula math, img)")
+        right = parts.evaluate_all("found => found.map(one => one.getBoundingClientRect().right)")
+        assert right and max(right) <= 680, name
+
+
 def test_formulas_are_mathml_on_every_method_page(site: Path) -> None:
     for page in METHOD:
         made = (site / "method" / f"{page.stem}.html").read_text(encoding="utf-8")

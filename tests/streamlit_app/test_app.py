@@ -233,7 +233,7 @@ def test_corrupt_json_is_no_traceback(page: Open, exports: Path) -> None:
     for name in ("manifest.json", "looks.json"):
         file = exports / "demo" / name
         whole = file.read_bytes()
-        for content in ("{", '{"stages": {"accept": 3}}'):
+        for content in ("{", "[1]", '{"stages": 3}', '{"stages": {"accept": 3}}'):
             file.write_text(content, encoding="utf-8")
             shown = page("--study", DEMO, "--exports", exports)
             assert {heading.value for heading in shown.header} <= set(SECTIONS["answer"]), f"{name}: {content}"
@@ -330,7 +330,7 @@ def test_people_are_not_called_simulated_and_one_simulated_rating_is(page: Open,
     Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
     accept(study)
     shown = page("--study", DEMO, "--exports", exports)
-    for view in ("drift", "verdicts", "campaign"):
+    for view in VIEWS:
         go_to(shown, view).run()
         assert_calm(shown)
         assert len(shown.warning) == 0
@@ -547,3 +547,11 @@ def test_too_few_ratings_say_why_there_is_no_rho(page: Open, exports: Path, stud
     assert len(panels(shown)) == 1
     words = " ".join(panels(shown)[0]["title"]["subtitle"])
     assert words == "no ρ: rho needs at least 3 pairs, not 2 n = 2 pairs simulated ratings"
+
+
+def test_no_ratings_at_all_are_said(page: Open, exports: Path, study: Study) -> None:
+    ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
+    Manifest.of(study).write_table("ratings.parquet", ratings.head(0), Rating)
+    shown = page("--study", DEMO, "--exports", exports, view="drift")
+    assert "No pair has both a drift and a rating that counts." in captions(shown)
+    assert len(shown.header) == 0

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.exhibits.charts import COLOURS, SHAPES, colours, shapes
+from plumbline.study.transformations import AXES
 from streamlit_app.pair import marked
+
+
+def test_colours_and_shapes_are_one_to_an_axis() -> None:
+    assert list(COLOURS) == list(SHAPES) == list(AXES)
+    assert len({*COLOURS.values()}) == len({*SHAPES.values()}) == len(AXES)
+
 
 OWN = colours(("one", "two", "three"))
 

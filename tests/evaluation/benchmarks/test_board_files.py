@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import mteb
@@ -15,7 +16,7 @@ from evaluation.tables.comparisons import board, separation_table
 from plumbline.statistics.rankings import points_of, rank_intervals, ranks_of
 from plumbline.study import ROOT
 from plumbline.words import count
-from tests.commands import here
+from tests.commands import here, words_of
 from tests.evaluation.benchmarks.mteb_files import REVISION, run, write_results
 from tests.scale import scaled
 
@@ -86,6 +87,20 @@ def test_intervals_of_the_command_are_those_of_the_functions(tmp_path: Path) -> 
     assert (board["rank_single_high"] <= board["rank_high"]).all()
     again, _ = ranked(tmp_path, "MTEB(kor, v1)", "--seed", "7")
     pd.testing.assert_frame_equal(board, again)
+
+
+def test_what_the_document_shows_runs(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "board.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"```sh\n(.*?)\n```", text, re.DOTALL)
+    write_results(tmp_path, "MTEB(eng, v2)", dict(zip(REGISTERED, MODELS.values(), strict=True)))
+    first, *words = words_of(command)
+    done = here(first, *(str(tmp_path / word) if word in ("results", "board") else word for word in words))
+    assert done.returncode == 0, done.stderr
+    columns = re.findall(r"^\| ((?:Rank|Count|Mean|Group)[^|]*) \|", text, re.MULTILINE)
+    for column in [name for line in columns for name in line.split(", ")]:
+        assert column in done.stdout, column
+    for name in re.findall(r"`(board\.[\w.]+)`", text):
+        assert (tmp_path / "board" / name).is_file(), name
 
 
 def test_what_lacks_a_score_is_left_out_by_name_and_equal_models_are_not_told_apart(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from evaluation.tasks.scoring import make_task
 from evaluation.units import plan_units
 from generation.datasets.local import TableDataset
 from plumbline.study.datasets import SEARCHES, TaskType
+from tests.annotation.statistics.test_summaries import long, summary
 from tests.evaluation.bundle.samples import sample_study
 
 
@@ -137,6 +138,11 @@ def test_items_are_the_same_in_all_tasks_good_in_each_and_at_most_so_many(
     assert few.chosen < items.chosen and len(few.chosen) == 5 and few == SharedItems.of(whole, 7)
     golds = [list(few.data(unit).gold_scores().values()) for unit in whole]
     assert len(golds) == 3 and golds[0] == golds[1] == golds[2] and len(golds[0]) == 5
+
+
+def test_a_mean_without_an_interval_names_none() -> None:
+    assert mteb_tasks.mean_words(summary(long([(5, 4)]))) == "quality 4.50"
+    assert mteb_tasks.mean_words(summary(long([(5, 4), (3, 2)] * 4))).startswith("quality 3.50 (95% interval ")
 
 
 def test_what_has_no_task_is_named(tmp_path: Path) -> None:

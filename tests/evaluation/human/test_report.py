@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 
 from evaluation.human import records
 from evaluation.human.exhibits import OF_N_ITEMS, all_exhibits
 from evaluation.human.material import read_material
+from evaluation.human.metrics import ami
 from evaluation.human.records import HumanRecords, HumanScore
 from evaluation.human.report import OUTLINE, all_figures, write_report
 from plumbline.manifest import Manifest
+from plumbline.statistics.estimates import jackknife
+from plumbline.statistics.resampled_measures import v_measure
 from plumbline.study import Study
 
 
@@ -89,3 +94,25 @@ def test_ami_stands_before_a_v_measure_whose_interval_says_what_it_is_of(study: 
     printed = all_exhibits(replace(renamed, difficulty=one.difficulty.assign(p=1e-9)))
     assert {"all_MiniLM", "raters mean"} <= set(printed["other_metrics"].printed["Scorer"])
     assert set(printed["difficulty"].printed["p"]) == {"< .001"}
+
+
+def test_an_interval_of_a_v_measure_is_of_so_many_items_and_amis_of_all() -> None:
+    """What the note says: 30 items of 10 clusters, of which a rater knows every second one."""
+    rng = np.random.default_rng(11)
+    holds: dict[str, list[tuple[bool, bool]]] = {"v_measure": [], "ami": []}
+    for name, measure in (("v_measure", v_measure), ("ami", ami)):
+        everything, drawn = clusterings(5_000, rng), [clusterings(30, rng) for _ in range(100)]
+        values = [float(measure(*both)(np.ones((1, 30)))[0]) for both in drawn]
+        of_all, of_thirty = float(measure(*everything)(np.ones((1, 5_000)))[0]), float(np.mean(values))
+        for value, both in zip(values, drawn, strict=True):
+            found = jackknife(value, measure(*both)(1 - np.eye(30)))
+            holds[name].append((found.low <= of_thirty <= found.high, found.low <= of_all <= found.high))
+    shares = {name: np.mean(pairs, axis=0) for name, pairs in holds.items()}
+    assert shares["v_measure"][0] > 0.85 and shares["ami"][0] > 0.85
+    assert shares["v_measure"][1] < 0.1 and shares["ami"][1] > 0.85
+
+
+def clusterings(n: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Ten clusters, and a rater who knows every second item's and draws the others'."""
+    gold, guess = rng.integers(0, 10, n), rng.integers(0, 10, n)
+    return gold, np.where(rng.random(n) < 0.5, gold, guess)

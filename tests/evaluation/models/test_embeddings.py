@@ -118,6 +118,10 @@ def keys_changed(folder: Path, statement: str) -> None:
         keys.execute(statement)
 
 
+def places_permuted(folder: Path) -> None:
+    keys_changed(folder, "UPDATE keys SET place = 29 - place")
+
+
 def keys_permuted(folder: Path) -> None:
     """Place and checksum stay together, under another key."""
     with contextlib.closing(sqlite3.connect(folder / "keys.sqlite")) as keys, keys:
@@ -154,6 +158,14 @@ def files_of_another_model(folder: Path) -> None:
     (folder.parent / "second").rename(folder)
 
 
+def vectors_of_another_model(folder: Path) -> None:
+    (-np.fromfile(folder / "vectors.f32", np.float32)).tofile(folder / "vectors.f32")
+
+
+def facts_are_words(folder: Path) -> None:
+    keys_changed(folder, "UPDATE facts SET value = 'abc'")
+
+
 def endless_rows(folder: Path) -> None:
     keys_changed(folder, "UPDATE facts SET value = 1 << 60 WHERE name = 'dimensions'")
 
@@ -162,13 +174,16 @@ DAMAGE = [
     (permuted, 10, "checksums do not match for 10 embeddings"),
     (flipped, 30, "checksums do not match for 30 embeddings"),
     (cut_off, 25, "vectors.f32 is cut off; 25 embeddings will be encoded again"),
+    (places_permuted, 30, "checksums do not match for 30 embeddings"),
     (keys_permuted, 30, "checksums do not match for 30 embeddings"),
     (another_length, 30, "(30 embeddings) belongs to another model, or its index is damaged; the folder is deleted"),
     (no_places, 1, "1 embedding will be encoded again"),
     (no_database, 30, "its index is damaged (file is not a database); the folder is deleted"),
     (pages_overwritten, 30, "its index is damaged (database disk image is malformed); the folder is deleted"),
+    (facts_are_words, 30, "(30 embeddings) belongs to another model, or its index is damaged; the folder is deleted"),
     (endless_rows, 30, "(30 embeddings) belongs to another model, or its index is damaged; the folder is deleted"),
     (files_of_another_model, 30, "(30 embeddings) belongs to another model"),
+    (vectors_of_another_model, 30, "checksums do not match for 30 embeddings"),
 ]
 
 

@@ -86,6 +86,12 @@ def test_roles_count_only_for_models_that_have_them() -> None:
         assert len(model.calls) == calls
 
 
+def test_the_longest_texts_go_first() -> None:
+    model = FakeModel()
+    Encoder(model, "fake", "1").embed(["a", "a b c", "a b"])
+    assert model.seen == ["a b c", "a b", "a"]
+
+
 def test_an_embedding_that_is_not_finite_is_refused() -> None:
     encoder = Encoder(FakeModel(spoil=lambda text: "dog" in text), "fake", "1")
     with pytest.raises(DataError, match=r"'fake' returns an embedding that is not finite for 'a dog' \(1 of 2 texts\)"):

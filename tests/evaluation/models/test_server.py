@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.server
 import json
+import resource
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -194,6 +195,19 @@ def test_a_width_that_the_study_asks_for_says_what_floats_base64_holds(stub: Stu
     assert {(asked["dimensions"], asked["encoding_format"]) for asked in stub.asked} == {(width, "base64")}
 
 
+def test_base64_in_lines_is_read(stub: Stub) -> None:
+    def in_lines(asked: dict[str, Any], number: int) -> tuple[int, Any, dict[str, str]]:
+        if asked["encoding_format"] == "float":
+            return good(asked, number)
+        packed_rows = [
+            base64.encodebytes(vector.astype("<f4").tobytes()).decode() for vector in vectors(asked["input"])
+        ]
+        return 200, {"data": [{"embedding": row} for row in packed_rows]}, {}
+
+    stub.script = in_lines
+    np.testing.assert_array_equal(stub.encoder().embed(TEXTS), vectors(TEXTS))
+
+
 def typed(asked: dict[str, Any], number: int) -> tuple[int, Any, dict[str, str]]:
     """As NVIDIA's and Cohere's servers: a text is a query or a passage, which are embedded differently."""
     kinds = {"query": "q ", "passage": "p "}
@@ -218,6 +232,13 @@ def test_fields_of_requests_by_the_role_of_texts(stub: Stub) -> None:
     np.testing.assert_array_equal(own.embed(TEXTS[:1]), vectors([f"q {TEXTS[0]}"]))
 
 
+def test_a_field_without_a_value_for_a_role_is_left_out(stub: Stub) -> None:
+    encoder = stub.encoder(request={"task": {"query": "search"}})
+    for role in ("query", "document", ""):
+        encoder.embed(["a cat"], role=role)
+    assert [asked.get("task") for asked in stub.asked] == ["search", None, None]
+
+
 def test_passing_faults_are_asked_again_and_the_server_says_when(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
     monkeypatch.setattr("evaluation.models.server.time.sleep", waited.append)
@@ -229,13 +250,14 @@ def test_passing_faults_are_asked_again_and_the_server_says_when(stub: Stub, mon
     assert 7 <= stated <= 8.75 and 120 <= longest <= 150  # an hour is not waited for
 
 
-def test_a_gateways_passing_error_with_status_200_is_asked_again(stub: Stub) -> None:
-    later = 200, {"error": {"code": 503, "message": "later\non"}}, {}
+@pytest.mark.parametrize("code", [429, 503])
+def test_a_gateways_passing_error_with_status_200_is_asked_again(stub: Stub, code: int) -> None:
+    later = 200, {"error": {"code": code, "message": "later\non"}}, {}
     stub.script = first_then(later, (500, {}, {}), later)
     np.testing.assert_allclose(stub.encoder().embed(TEXTS[:3]), vectors(TEXTS[:3]), rtol=1e-6)
     assert len(stub.asked) == 4
     stub.script = lambda *_: later
-    with pytest.raises(ServiceError, match="^model 'served' at http://.*: status 503, asked 7 times: later on$"):
+    with pytest.raises(ServiceError, match=f"^model 'served' at http://.*: status {code}, asked 7 times: later on$"):
         stub.encoder().embed(["a cat"])
     assert len(stub.asked) == 4 + 7
 
@@ -320,6 +342,8 @@ NUMBERS = [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0
         (200, {"choices": []}, "not an embedding response"),
         (200, {"error": {"message": "quota exceeded", "code": 400}}, "status 400: quota exceeded"),
         (200, {"error": {"message": "quota exceeded", "code": 0}}, "not an embedding response.*: quota exceeded"),
+        (200, {"error": {"message": "quota exceeded", "code": True}}, "not an embedding response.*: quota exceeded"),
+        (200, {"error": {"message": "quota exceeded", "code": 200}}, "not an embedding response.*: quota exceeded"),
         (200, {"error": {"message": "quota exceeded"}}, "not an embedding response.*: quota exceeded"),
         (200, {"data": [{"index": 0, "embedding": "%%"}, NUMBERS[1]]}, "not an embedding response"),
         (400, {"error": {"message": "too long"}}, "status 400: too long; a text may be too long"),
@@ -353,6 +377,16 @@ def test_a_server_that_changes_its_dimensions_is_found_out(stub: Stub) -> None:
 def test_requests_are_in_flight_together(stub: Stub) -> None:
     stub.meeting = threading.Barrier(3)  # no request is answered before three have come
     np.testing.assert_allclose(stub.encoder(concurrency=3).embed(TEXTS[:9]), vectors(TEXTS[:9]), rtol=1e-6)
+
+
+def test_as_many_files_may_be_open_as_requests_are_in_flight(stub: Stub) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        stub.encoder(concurrency=900)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(900 + servers.OTHER_FILES, hard), hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_proxy_of_the_environment_is_used(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:

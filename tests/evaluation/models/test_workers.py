@@ -55,7 +55,7 @@ def distant(study: Study, spec: ModelSpec) -> tuple[Encoder, set[str]]:
 
 
 @pytest.mark.usefixtures("registry")
-@pytest.mark.parametrize("name", ["prompted", "derived"])
+@pytest.mark.parametrize("name", ["prompted", "instructed", "derived"])
 def test_a_model_that_picks_its_prompts_is_asked_which(name: str, tmp_path: Path) -> None:
     own = {"batch_size": 8, "models": [{"name": f"made/{name}", "kind": "mteb"}]}
     study = write_study(tmp_path, evaluation=own)

@@ -13,7 +13,7 @@ from scipy import stats
 
 from evaluation.report import charts
 from evaluation.tables.comparisons import shift_table
-from evaluation.tables.datasets import drift_correlations, score_drops
+from evaluation.tables.datasets import drift_correlations, profile_table, score_drops
 from evaluation.tables.scores import axis_table, transformation_table
 from plumbline.exhibits.charts import NEUTRAL, rows
 from plumbline.exhibits.page import svg
@@ -132,6 +132,23 @@ def test_figure_3_has_a_panel_a_transformation_on_one_scale(monkeypatch: pytest.
     assert sum(map(len, chart.to_dict()["datasets"].values())) == 7
     assert words_of(chart).count("n = 9 pairs") == 2
     assert charts.left_undrawn(frame).startswith("7 of 18 points are drawn, at random")
+
+
+SCORES = made_scores(
+    {
+        "Tiny": {"d": {"original": 0.8, "paraphrasing": 0.7, "expansion": 0.78, "translation": 0.5}},
+        "Small": {"d": {"original": 0.8, "paraphrasing": 0.5, "expansion": 0.78, "translation": 0.7}},
+    }
+)
+
+
+def test_figure_10_has_a_panel_an_ordering_and_bars_from_most_to_least() -> None:
+    chart = charts.axis_sizes(profile_table(SCORES))
+    words = words_of(chart)
+    assert "Language &gt; Lexical/Stylistic &gt; Length" in words
+    assert "Lexical/Stylistic &gt; Language &gt; Length" in words
+    ranks = {row["name"]: row["rank"] for row in rows_of(chart) if row["model"] == "Tiny"}
+    assert ranks == {"Language": 1, "Lexical/Stylistic": 2, "Length": 3}
 
 
 def test_the_overview_of_drift_has_the_median_near_each_rating_and_rho_over_all_pairs(

@@ -246,6 +246,16 @@ def test_what_was_refused_but_included_has_tables_of_its_own(study: Study, monke
     assert "Summarisation, included rejected" in (tables / "axes.md").read_text(encoding="utf-8").replace("\\", "")
 
 
+@pytest.mark.usefixtures("undrawn")
+def test_models_that_lack_scores_are_said(study: Study) -> None:
+    scores = write_scores(study, models=["one"])
+    fewer = pd.concat([scores, scores.iloc[:-3].assign(model="three")])
+    Manifest.of(study).write_table("scores.parquet", fewer, Score)
+    text = (write_report(study)[0].parent / "tables" / "axes.md").read_text(encoding="utf-8")
+    assert "Without scores (failed or not run): two." in text
+    assert "Scores still missing: three (3)" in text
+
+
 @pytest.mark.parametrize(
     ("decisions", "says"),
     [

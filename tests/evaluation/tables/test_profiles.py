@@ -44,6 +44,10 @@ def test_figures_10_and_11_order_axes_by_what_they_move_and_models_by_that_order
     assert table[table["model"] == "b"]["ordering"].iloc[0].startswith("length > lexical")
 
 
+def test_without_all_axes_there_is_no_profile() -> None:
+    assert profile_table(made_scores({"m": {"d": {"original": 0.8, "paraphrasing": 0.7}}})).empty
+
+
 def test_table_22_sets_two_generators_side_by_side() -> None:
     first = made_scores({"m": {"d": numbers(0.7, 0.6, 0.5)}, "n": {"d": numbers(0.5, 0.6, 0.5)}})
     second = made_scores({"m": {"d": numbers(0.75, 0.7, 0.4)}, "n": {"d": numbers(0.65, 0.7, 0.4)}})
@@ -126,3 +130,8 @@ def test_what_was_refused_is_in_no_accepted_pairs() -> None:
     rows = pd.DataFrame([accepted_row("d", 1, 0.9, 0.8, status="included_rejected").model_dump()])
     scores = pd.DataFrame([score_row("m", "d", "original", 0.8), score_row("m", "d", "paraphrasing", 0.7)])
     assert accepted_table(rows, scores).empty
+
+
+def test_no_rows_make_no_table() -> None:
+    scores = made_scores({"m": {"d": numbers(0.7, 0.6, 0.5)}})
+    assert accepted_table(pd.DataFrame(columns=list(AcceptedScore.model_fields)), scores).empty

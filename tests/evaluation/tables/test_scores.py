@@ -224,6 +224,13 @@ def test_constant_quality_has_no_rho(pairs: pd.DataFrame) -> None:
     assert "equal" in row["reason"]
 
 
+def test_no_ratings_give_an_empty_frame(pairs: pd.DataFrame) -> None:
+    drift = pd.DataFrame({"pair_id": ["p0"], "model": "m", "drift": [0.1]})
+    frame = drift_by_quality(pairs, _ratings({"p0": [4]}).iloc[:0], drift, per_pair=3)
+    assert frame.empty
+    assert drift_correlations(frame, 0).empty
+
+
 MODELS, DATASETS = ("one", "two", "three"), tuple("abcdef")
 OWN = {"typos": "noise", "shuffle": "syntax"}
 

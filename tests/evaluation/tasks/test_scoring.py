@@ -314,10 +314,13 @@ def test_relatedness_is_scored_as_similarity_is(sts: TableDataset) -> None:
 
 
 @pytest.mark.parametrize("name", ["sts", "classification", "clustering", "bitext", "multilabel", "instructions"])
-def test_an_identical_copy_scores_as_the_original(name: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("protocol", ["paper", "mteb"])
+def test_an_identical_copy_scores_as_the_original(
+    name: str, protocol: scoring.Protocol, request: pytest.FixtureRequest
+) -> None:
     dataset: Dataset = request.getfixturevalue(name)
     same = Outputs({text.text_id: text.text for text in dataset.texts()})
-    assert _score(transformed(dataset, same)) == _score(dataset)
+    assert _score(transformed(dataset, same), protocol) == _score(dataset, protocol)
 
 
 def test_a_copy_holds_the_outputs_in_both_splits_and_leaves_the_original(classification: TableDataset) -> None:
@@ -366,3 +369,25 @@ def test_one_label_is_unusable(name: str, request: pytest.FixtureRequest) -> Non
     assert "needs two labels" in scoring.unusable(_one_label(dataset, label), "paper")
     if name == "multilabel":
         assert scoring.unusable(_one_label(dataset, []), "paper") == "no scored text has a label"
+
+
+def test_the_metadata_says_type_metric_and_language(sts: TableDataset) -> None:
+    task = scoring.make_task(sts, "paper")
+    metadata = task.metadata
+    assert (metadata.name, metadata.type, metadata.main_score) == ("pairs", "STS", "cosine_spearman")
+    assert metadata.eval_langs == ["eng-Latn"] and task.languages == ["eng"]
+
+
+@pytest.mark.parametrize("name", ["classification", "bitext", "multilabel", "instructions"])
+def test_silence(
+    name: str, request: pytest.FixtureRequest, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    dataset: TableDataset = request.getfixturevalue(name)
+    if name == "multilabel":  # a label that no scored row has
+        train = dataset.splits["train"]
+        rare = pd.Series([["kiwi"], *train["label"][1:]], train.index, object)
+        dataset = dataclasses.replace(dataset, splits={**dataset.splits, "train": train.assign(label=rare)})
+    _score(dataset)
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+    assert [str(warning.message) for warning in recwarn] == []

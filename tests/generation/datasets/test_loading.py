@@ -16,6 +16,7 @@ from generation.datasets.loading import iter_datasets, load_dataset
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
 from plumbline.records import Text, text_id
+from plumbline.study import ROOT, load_study
 from plumbline.study.datasets import DatasetSpec, TaskType
 from plumbline.words import shows
 from tests.generation.helpers import small_study
@@ -118,6 +119,18 @@ def test_a_query_that_is_judged_by_itself_is_refused(tmp_path: Path) -> None:
     both = {"queries": '{"_id": "p1", "text": "one?"}', "qrels": "query-id\tcorpus-id\tscore\np1\tp1\t1\n"}
     with pytest.raises(DataError, match="row 2: query and passage share the id 'p1'"):
         load(retrieval(tmp_path, **both), "retrieval")
+
+
+def test_the_sample_study_has_the_items_that_its_readme_promises() -> None:
+    study = load_study(ROOT / "studies" / "demo.yaml")
+    sets = {dataset.task: dataset for dataset in iter_datasets(study)}
+    assert all(isinstance(dataset, TableDataset) for dataset in sets.values())
+    assert len(sets["sts"].splits["test"]) >= 24
+    assert len(sets["clustering"].splits["test"]) == 36
+    assert sets["clustering"].splits["test"]["label"].nunique() == 6
+    assert len(sets["reranking"].splits["test"]) == 10
+    assert len(sets["retrieval"].splits["test"]) == 10
+    assert len(sets["retrieval"].corpus) == 60
 
 
 SUMMARIES = {

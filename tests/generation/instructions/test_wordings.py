@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from generation.instructions.wordings import stand_ins
+from generation.instructions.wordings import distances, stand_ins
+
+
+def test_distances_are_edits_over_the_longer_length() -> None:
+    apart = distances(["abcd", "abce", "ab"])
+    assert apart.tolist() == [[0, 0.25, 0.5], [0.25, 0, 0.5], [0.5, 0.5, 0]]  # 1 of 4; 2 of 4
 
 
 def test_the_medoid_stands_for_its_cluster_and_what_is_shared_stays() -> None:

@@ -95,6 +95,18 @@ def test_behind_the_answer_stand_the_contents_and_each_note_once_at_the_foot(tmp
     assert "Contents" not in alone and "Notes" not in alone  # nothing to lead to
 
 
+def test_what_follows_two_figures_and_a_folded_section_wait_for_a_reader(tmp_path: Path) -> None:
+    chart = alt.Chart(pd.DataFrame({"n": [1]})).mark_point().encode(x="n:Q")
+    figures = [Figure(chart, f"figure {number}", "a point") for number in range(4)]
+    sections = [Section("In short", figures), Section("Methods", ["words"], folded=True)]
+    write_page(tmp_path / "index.html", "t", "", sections)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    folded = re.findall(r"<details>(.*?)</details>", page, re.DOTALL)
+    assert ["2 more figures" in part for part in folded] == [True, False]
+    assert [number for number in range(4) if f"figure {number}" in folded[0]] == [2, 3]
+    assert "<h2>Methods</h2>" in folded[1] and "words" in folded[1]
+
+
 def test_a_page_holds_the_first_figures_of_a_section_and_names_the_files_of_others(tmp_path: Path) -> None:
     chart = alt.Chart(pd.DataFrame({"n": [1]})).mark_point().encode(x="n:Q")
     names = ["answer", *(f"drift_{number}" for number in range(MOST_FIGURES + 2))]

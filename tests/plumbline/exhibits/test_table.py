@@ -63,6 +63,16 @@ def test_latex_prints_what_stands_in_a_cell(text: str) -> None:
     assert "LuaLaTeX" not in drawn
 
 
+def test_latex_fits_wide_columns_and_long_tables_to_the_page() -> None:
+    frame = pd.DataFrame({"n": ["1"] * 21, "text": ["x" * 41] * 21})  # two lines a row: 40 on one page, 42 on two
+    short, long = (Exhibit("x", "x", part, part).latex() for part in (frame.head(20), frame))
+    form = r"{r>{\raggedright\arraybackslash}p{0.28\linewidth}}"
+    assert rf"\begin{{tabular}}{form}" in short and r"\resizebox" in short and "longtable" not in short
+    assert short.startswith("% needs \\usepackage{array,booktabs,graphicx}\n")
+    assert rf"\begin{{longtable}}{form}" in long and long.count(r"n & text \\") == 2 and "resizebox" not in long
+    assert long.startswith("% needs \\usepackage{array,booktabs,longtable}\n")
+
+
 def test_latex_has_a_table_for_each_question_with_its_facts_in_the_caption() -> None:
     frame = pd.DataFrame({"Question": ["a", "b", "a"], "System": ["x", "x", "y"], "Mean": ["1", "50", "2"]})
     drawn = Exhibit("x", "Means", frame, frame, ("note",), {"a": "scale 1 to 5, n = 3", "b": "share, n = 2"}).latex()
@@ -150,3 +160,16 @@ def test_a_table_is_declared_by_its_columns_and_a_wide_one_turns_where_that_is_n
     assert len(Exhibit.of("x", "Two", frame, wide).text().splitlines()) == 1 + 2 + 6  # a column a row
     empty = Exhibit.of("x", "None", frame.head(0), wide)
     assert list(empty.printed.columns) == list(wide) and empty.text() == "None\nnothing"
+
+
+def test_differences_of_systems_with_long_names_stay_in_a_terminal_and_a_long_table_names_its_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [f"laboratory/sentence-model-{number:02}-instruct-multilingual" for number in range(4)]
+    printed = pd.DataFrame({"Question": "meaning", "System": names[0], "Other": names})
+    printed = printed.assign(**{"Difference [95%]": [f"+{number}.03 [-0.48, +0.53]" for number in range(4)]})
+    shown = Exhibit("differences", "Differences", printed, printed).text(most=3)
+    assert max(map(len, shown.splitlines())) <= 80 and "left out" not in shown
+    assert [f"+{number}.03 [-0.48, +0.53]" in shown for number in range(4)] == [True, True, True, False]
+    assert "the first 3 of 4 rows" in shown and "differences.csv" in shown

@@ -57,7 +57,7 @@ def test_bounds_are_the_published(spending: Spending, published: list[float]) ->
 
 
 @pytest.mark.parametrize("spending", SPENDINGS)
-@pytest.mark.parametrize("fractions", [[0.1, 0.15, 0.9], FIFTHS], ids=str)
+@pytest.mark.parametrize("fractions", [[1.0], [0.1, 0.15, 0.9], FIFTHS], ids=str)
 def test_all_looks_together_err_as_often_as_is_spent(spending: Spending, fractions: list[float]) -> None:
     rng, steps = np.random.default_rng(1), np.sqrt(np.diff(fractions, prepend=0.0))
     scores = np.cumsum(rng.normal(size=(200_000, len(fractions))) * steps, axis=1) / np.sqrt(fractions)

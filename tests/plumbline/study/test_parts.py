@@ -17,7 +17,7 @@ from plumbline.__main__ import run
 from plumbline.errors import DataError, StudyError
 from plumbline.study import ROOT, Study, load_study
 from plumbline.study.engines import EngineSpec
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import ModelSpec, SentenceTransformersSpec
 from plumbline.study.places import file_hash
 from tests.evaluation.conftest import write_study
 
@@ -61,6 +61,11 @@ def test_crowd_and_bundle_may_stand_in_files_of_their_own(samples: Path) -> None
     (samples / "crowd.yaml").write_text("pay: {hourly: 0}\n", encoding="utf-8")
     with pytest.raises(StudyError, match=r"crowd\.pay\.hourly: Input should be greater than 0"):
         load_study(file)
+
+
+@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "BAAI/bge-m3", "org_x/model_1.5-b", "intfloat/e5-base"])
+def test_names_of_models_pass(tmp_path: Path, name: str) -> None:
+    assert SentenceTransformersSpec(name=name).location(tmp_path) == name
 
 
 def test_the_whole_file_system_and_folders_without_end_are_not_hashed(

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from plumbline.cli import StudyOptions
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest, stage, study_hash
-from plumbline.study import Study, load_study
+from plumbline.study import ROOT, Study, load_study
 from plumbline.study.base import PATTERNS, complaints
 from plumbline.study.transformations import Transformation
 from plumbline.study_files import checked
@@ -88,6 +88,13 @@ acceptance:
     assert places == ["2", "10", "9", "12", "13", "8"]  # key, number, generator, too few pairs, question, column
 
 
+def test_what_a_faulty_setting_would_change_is_not_said(tmp_path: Path) -> None:
+    data = study_data() | {"sample": {"pairs": "six"}, "acceptance": {"min_pairs": 200}, "generator": "none"}
+    with pytest.raises(StudyError) as error:
+        checked(StudyOptions(str(write_study(tmp_path, **data))))
+    assert len(str(error.value).splitlines()) == 2  # neither too few pairs nor a generator that is missing
+
+
 @pytest.mark.parametrize(
     ("call", "faults"),
     [
@@ -148,6 +155,18 @@ def test_a_fault_of_yaml_has_line_and_column(tmp_path: Path, text: str, says: st
         load_study(tmp_path / "study.yaml")
 
 
+def test_contradictions_are_named_at_once(tmp_path: Path) -> None:
+    own = {"name": "no", "axis": "form", "meaning": "changed", "outputs": {"path": "x.csv"}}
+    data = {"name": "mine", "datasets": study_data()["datasets"], "transformations": [own, "paraphrasing"]}
+    data["raters"] = {"blocks": [50, 100]}
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
+    with pytest.raises(StudyError) as error:
+        load_study(tmp_path / "study.yaml")
+    needs, changes, blocks = str(error.value).splitlines()
+    assert "blocks are decided by an interval over pairs; set `rule: lower_bound`" in blocks
+    assert "paraphrasing needs one" in needs and "'no' changes the meaning on purpose" in changes
+
+
 def test_contradictions_are_named_beside_faults_of_other_settings_alone(tmp_path: Path) -> None:
     """Nothing is said of a setting with a fault: its default would contradict what nobody wrote."""
     rule = {"min_raters": 9, "min_ac2": 0.5, "min_pairs": 60}
@@ -177,6 +196,12 @@ def test_a_faulty_engine_is_named_once_and_no_fault_of_another_is_hidden(tmp_pat
         load_study(path)
     places = [line.removeprefix(f"{path}: ").split(":")[0] for line in str(error.value).splitlines()]
     assert places == ["engines.a.model", "candidates.0.model"]
+
+
+def test_defaults_are_the_papers() -> None:
+    study = load_study(ROOT / "studies" / "demo.yaml")
+    assert len(study.transformations) == 8
+    assert (study.acceptance.threshold, study.generator.sampling.temperature) == (3.0, 0.0)
 
 
 def test_a_command_that_is_advised_can_be_pasted(tmp_path: Path) -> None:
