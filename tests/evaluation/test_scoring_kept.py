@@ -14,6 +14,7 @@ from evaluation.models.encoder import Encoder
 from evaluation.records import EvaluationRecords
 from evaluation.report.material import notes_of
 from evaluation.report.page import FOLDER, write_report
+from evaluation.report.paper_tables import report
 from evaluation.scoring import evaluate
 from evaluation.tables.scores import axis_table, left_out_table
 from plumbline.errors import DataError, ServiceError
@@ -152,6 +153,14 @@ def rated(study: Study) -> pd.DataFrame:
         rating_of(pair, rater, "quality", 4).model_dump() for pair in write_pairs(study) for rater in ("a", "b", "c")
     ]
     return pd.DataFrame(rows)
+
+
+def test_the_command_does_not_say_that_there_are_no_ratings_where_there_is_no_drift(study: Study) -> None:
+    evaluate(study, load=broken("one", "two"))
+    records = EvaluationRecords(study).changed(sample_ratings=rated(study))
+    said = report(records, records.conclusion.verdicts)
+    assert "no drift was computed" in said and "no pair has a rating" not in said
+    assert WHY in said
 
 
 @pytest.mark.usefixtures("by_hand")

@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 
 from evaluation.records import EvaluationRecords
+from evaluation.report.material import SAME_ITEMS, notes_of
 from evaluation.scoring import evaluate
 from evaluation.tables.comparisons import difference_table, kendall_table, ranking_table, shift_table
 from evaluation.tables.datasets import dataset_averages, dataset_totals, profile_table, score_drops
@@ -184,6 +185,12 @@ def test_tau_compares_rankings_on_the_same_items() -> None:
     table = kendall_table(scores).set_index("name")
     assert table.loc["expansion", "tau"] == 1
     assert ranking_table(scores, transformed=False)["model"].tolist() == ["m", "k"]
+
+
+def test_the_report_says_that_items_were_dropped() -> None:
+    assert SAME_ITEMS in notes_of(dropped(), (), [], "")
+    whole = dropped().assign(n_failed=0)
+    assert SAME_ITEMS not in notes_of(whole, (), [], "")
 
 
 def test_models_are_compared_on_transformations_and_seeds_that_both_have() -> None:

@@ -182,6 +182,13 @@ def test_a_wave_lets_a_data_set_in_only_once_it_is_rated(study: Study) -> None:
         assert units["sts", "paraphrasing", 1337].decision.status == "evaluated"
 
 
+def test_a_data_set_that_was_changed_is_read_again(study: Study) -> None:
+    before = said(planned(study))
+    file = study.file.parent / "sts.csv"
+    file.write_text("\n".join(file.read_text(encoding="utf-8").splitlines()[:-1]), encoding="utf-8")
+    assert before != said(planned(study)) == afresh(study)
+
+
 def test_what_no_verdict_covers_any_more_is_looked_for_again(study: Study) -> None:
     rewrite(study, lambda row: row.model_copy(update={"flags": ("wrong_language",)}))
     before = said(planned(study))
