@@ -7,7 +7,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -15,7 +17,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from annotation import server
 from annotation.argilla.accounts import published, revoke_link
-from annotation.argilla.client import Argilla
+from annotation.argilla.client import Argilla, attach
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.campaign.names import account_pseudonym
@@ -30,7 +32,8 @@ from annotation.verdicts.acceptance import accept, answers_lines
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
 from plumbline.study import Study
-from tests.annotation.campaigns import dataset, pending, rater, small, systems
+from tests.annotation.argilla_site import term
+from tests.annotation.campaigns import answer, dataset, pending, rater, small, systems
 from tests.annotation.human.studies import study_of
 from tests.axe import findings
 from tests.conftest import browsing, make_variant
@@ -475,3 +478,147 @@ def test_an_old_draft_of_another_browser_leaves_an_answer_as_it_is(
     page.wait_for_timeout(8000)
     given = [each[0] for each in responses(argilla, dataset_id).values() if each]
     assert [(one["status"], one["values"]["quality"]["value"]) for one in given] == [("submitted", 4)]
+
+
+def test_five_raters_at_once_lose_nothing_and_answer_nothing_twice(
+    argilla: Argilla, study: Study, chromium: Browser
+) -> None:
+    """Each of four pairs wants three of them."""
+    accounts = [rater(argilla, f"crowded-{number}") for number in range(5)]
+    publish(study, argilla)
+    dataset_id = dataset(study, argilla)
+    pages = [chromium.new_context().new_page() for _ in accounts]
+    for page, account in zip(pages, accounts, strict=True):
+        begin(page, argilla.url, account, dataset_id)
+    # A page that waits for its next pairs shows none for a moment.
+    while unfinished := [page for page in pages if not page.get_by_role("heading", name="Thank you").is_visible()]:
+        for page in unfinished:
+            if page.locator("#item").is_visible():
+                rate(page, 3, 4)
+            page.wait_for_timeout(50)
+    for page in pages:
+        page.context.close()
+    given = responses(argilla, dataset_id)
+    assert len(given) == 4 and all(len(each) == 3 for each in given.values())
+    assert all(len({response["user_id"] for response in each}) == 3 for each in given.values())
+    ratings = collect(study, argilla)
+    assert len(ratings) == 4 * 3 * 2 and (ratings["status"] == "submitted").all()
+
+
+def test_a_server_that_is_restarted_between_two_pairs_gets_every_answer(
+    study: Study, tmp_path: Path, page: Page
+) -> None:
+    home = server.Home(tmp_path / "home")
+    with server.running(home) as connection, attach(connection) as argilla:
+        account = rater(argilla, "patient")
+        publish(study, argilla)
+        dataset_id, port = dataset(study, argilla), urlsplit(connection.url).port
+        begin(page, connection.url, account, dataset_id)
+        turn(page, 1, 4)
+    rate(page, 4, 4)
+    turn(page, 2, 4)
+    expect(page.get_by_text("There is no connection.")).to_be_visible()
+    with server.running(home, port) as connection, attach(connection) as argilla:
+        expect(page.get_by_text("There is no connection.")).to_be_hidden(timeout=40_000)
+        for number in (2, 3, 4):
+            turn(page, number, 4)
+            rate(page, number, number)
+        expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+        given = responses(argilla, dataset_id)
+    assert sorted(each[0]["values"]["quality"]["value"] for each in given.values()) == [2, 3, 4, 4]
+    assert all(len(each) == 1 for each in given.values())
+
+
+def test_a_rater_who_is_taken_out_is_told_and_keeps_what_was_stored_and_others_get_the_rest(
+    argilla: Argilla, study: Study, user: server.User, page: Page, chromium: Browser
+) -> None:
+    dataset_id, others = dataset(study, argilla), [rater(argilla, f"staying-{number}") for number in range(3)]
+    publish(study, argilla)
+    begin(page, argilla.url, user, dataset_id)
+    turn(page, 1, 4)
+    pending = [term({"entity": entity, "property": "status"}, "pending") for entity in ("response", "record")]
+    queue = {"filters": {"type": "and", "and": pending}}
+    for other in others[:2]:  # who have all four pairs on their screens
+        argilla.request("POST", f"/me/datasets/{dataset_id}/records/search", api_key=other.api_key, json=queue)
+    third = chromium.new_context().new_page()
+    sign_in(third, argilla.url, others[2])
+    expect(third.get_by_text("0 answered. Others have the rest now; some may come back to you.")).to_be_visible()
+    rate(page, 4, 4)
+    turn(page, 2, 4)
+    expect(page.locator("#progress")).to_contain_text("1 of 4")
+    workspace = argilla.request("GET", f"/datasets/{dataset_id}")["workspace_id"]
+    reader = argilla.request("GET", "/me", api_key=user.api_key)["id"]
+    argilla.request("DELETE", f"/workspaces/{workspace}/users/{reader}")
+    third.reload()
+    expect(third.get_by_text("0 answered, 3 left.")).to_be_visible()  # the stored answer is one of three
+    third.context.close()
+    rate(page, 3, 3)
+    expect(page.get_by_text("An answer was not taken")).to_be_visible()
+    assert sum(len(each) for each in responses(argilla, dataset_id).values()) == 1
+
+
+GOOD = {"quality": {"value": 3}, "fluency": {"value": 3}}
+
+
+ODD: list[Any] = [
+    0, 6, -1, 3.5, 10**30, True, None, "3", "", [], {}, [3], {"value": 3}, "NaN", "Infinity", "\u0663", "\ud800",
+    "a\0b", "<script>alert(1)</script>", "x" * 10_000,
+]  # fmt: skip
+
+
+RAW = [
+    '{"status": "submitted", "values": {"quality": {"value": NaN}, "fluency": {"value": 3}}}',
+    '{"status": "submitted", "values": {"quality": {"value": Infinity}, "fluency": {"value": 3}}}',
+    '{"status": "submitted", "values": {"quality": {"value": 1e400}, "fluency": {"value": 3}}}',
+    *(
+        f'{{"status": "submitted", "values": {{"quality": {{"value": {"9" * digits}}}, "fluency": {{"value": 3}}}}}}'
+        for digits in (400, 5000)
+    ),
+    '{"status": "submitted"}', '{"status": "submitted", "values": null}', '{"status": "submitted", "values": {}}',
+    '{"status": "nonsense", "values": {}}', '{"values": {}}', "[]", "null", "", "{", '"x"', "[" * 100_000,
+    '{"status": "submitted", "values": []}', '{"status": "submitted", "values": {"quality": 3, "fluency": 3}}',
+]  # fmt: skip
+
+
+def odd_bodies() -> list[str]:
+    bodies = list(RAW)
+    for value in ODD:
+        bodies.append(json.dumps({"status": "submitted", "values": {**GOOD, "quality": {"value": value}}}))
+    for name in ("", "nonsense", "__proto__", "a" * 10_000, "\ud800", "quality\0", "<b>", "user_id"):
+        bodies.append(json.dumps({"status": "submitted", "values": {**GOOD, name: {"value": 3}}}))
+    for value in (3, None, [], {}, True, "\ud800", "a\0b"):
+        bodies.append(json.dumps({"status": "submitted", "values": {**GOOD, "comment": {"value": value}}}))
+    return bodies
+
+
+def test_no_answer_by_the_api_breaks_the_server_or_what_is_collected(
+    argilla: Argilla, study: Study, user: server.User
+) -> None:
+    dataset_id = dataset(study, argilla)
+    records = pending(argilla, user, dataset_id)
+    headers = {"X-Argilla-Api-Key": user.api_key, "Content-Type": "application/json"}
+    http = httpx.Client(base_url=argilla.url, trust_env=False, timeout=60, headers=headers)
+    first = records[0]["id"]
+    for body in odd_bodies():
+        said = http.post(f"/api/v1/records/{first}/responses", content=body)
+        assert said.status_code < 500, (said.status_code, body[:100], said.text[:200])
+        if said.status_code in (200, 201):
+            reply = http.delete(f"/api/v1/responses/{said.json()['id']}")
+            assert reply.status_code == 200, (body[:100], reply.text)
+        bulk = body[:-1] + f', "record_id": "{first}"}}' if body.startswith('{"') else body
+        said = http.post("/api/v1/me/responses/bulk", content=f'{{"items": [{bulk}]}}')
+        assert said.status_code < 500, (said.status_code, body[:100], said.text[:200])
+        if said.status_code in (200, 201) and (item := said.json()["items"][0]["item"]):
+            http.delete(f"/api/v1/responses/{item['id']}")
+        list(argilla.records(dataset_id))
+    assert not any(responses(argilla, dataset_id).values())
+    odd = "=1+1 <b>\u202e\0"
+    endless, long = odd + "x" * 1_000_000, odd + "x" * 10_000
+    for text, status in ((endless, 422), (long, 201)):
+        values = {**GOOD, "comment": {"value": text}}
+        said = http.post(f"/api/v1/records/{first}/responses", json={"status": "submitted", "values": values})
+        assert said.status_code == status
+    for record in records[1:]:
+        answer(argilla, user, record, "submitted", quality=3, fluency=3)
+    collected = collect(study, argilla)
+    assert len(collected) == 8 and collected["comment"].str.len().max() == len(long)  # as it was stored

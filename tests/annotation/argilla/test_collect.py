@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 import signal
 import subprocess
@@ -30,6 +31,7 @@ from annotation.campaign.offering import LEDGER, CampaignName, Mode, begin_offer
 from annotation.campaign.records import CampaignData, CampaignRecords
 from annotation.campaign.rubric import load_rubric
 from annotation.crowd.ledger import BatchOffer, Ledger
+from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.ratings.decisions import decide, withdraw
 from annotation.status.progress import read_members
 from annotation.status.status import Status, read_status, with_server
@@ -343,3 +345,20 @@ def test_answers_on_the_running_server_are_counted(
     after = looked_at(study, home)
     assert (after.uncollected, after.on_record) == (0, 5)
     assert "the server has and" not in str(next_step(after))
+
+
+def test_seconds_are_from_one_answer_to_the_next_and_unknown_after_a_break(variant: Make) -> None:
+    study = small(variant, "timed", transformations=["paraphrasing"])
+    pairs = [pair.pair_id for pair in CampaignRecords(study).pairs]
+    times = ["10:00:00", "10:00:25.5", "10:10:25.5", "10:20:26"]  # + 25.5 s, + 600 s, + 600.5 s: a break
+    values = {"quality": 3, "fluency": 4}
+    answers = [
+        Answer(pair_id=pair, rater_id=name, values=values, submitted_at=f"2026-03-01T{at}+00:00")
+        for name, ats in (("rater-00000000", times), ("simulated-0", times[:1] * 4))
+        for pair, at in zip(pairs, ats, strict=True)
+    ]
+    found = keep(CampaignRecords(study), "argilla", {"all": SourcePart("", tuple(reversed(answers)))}, replace=False)
+    quality = found[(found["question"] == "quality") & ~found["simulated"]].set_index("pair_id")["seconds"]
+    first, second, third, last = (quality[pair] for pair in pairs)
+    assert math.isnan(first) and (second, third) == (25.5, 600.0) and math.isnan(last)
+    assert found.loc[found["simulated"], "seconds"].isna().all()

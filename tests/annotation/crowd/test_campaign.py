@@ -394,6 +394,9 @@ def test_a_prolific_study_is_the_next_block_until_a_look_decides(study: Study) -
 def test_killed_before_the_next_block_it_is_offered_and_paid_once(study: Study, site: MTurkSite) -> None:
     """And killed again further on, each time that it is given again."""
     step(study, site, offer_next)
+    step(study, site, offer_next)  # nothing was rated: nothing more is offered
+    plan = plan_text(Evidence(study), CampaignName("mturk", "live"))
+    assert "no pairs are left to be offered" in plan and "offers the next block only for what is undecided" in plan
     rate(study, site)
     once = site.balance - site.available
 
@@ -416,8 +419,6 @@ def test_no_block_is_offered_beyond_the_limit(study: Study, site: MTurkSite) -> 
     spent, stopped = site.balance - site.available, list[str]()
     step(study, site, lambda campaign: stopped.append(campaign.launch().stopped), limit=spent)
     assert "the limit is" in stopped[0] and len(site.hits) == 1
-    plan = plan_text(Evidence(study), CampaignName("mturk", "live"))
-    assert "which offers the next block only for what is undecided" in plan
 
 
 def test_a_platform_of_one_file_runs_a_campaign(variant: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -458,3 +459,23 @@ def test_a_platform_of_one_file_runs_a_campaign(variant: Make, monkeypatch: pyte
     assert set(ratings["source"]) == {"laboratory"} and len(ratings) == 2 * 6 * 2
     (summary,) = read_summaries(Evidence(study))
     assert (summary.platform, summary.rewards, summary.states["approved"]) == ("laboratory", 240, 2)
+
+
+def test_answers_that_cannot_be_read_are_named_and_left_to_a_person(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    fields = site.fields(hit, honest(study))
+    bad = site.work(hit, "hacker", fields | {"batch": "'; DROP TABLE batches; --"})
+    good = site.work(
+        hit, "kind", fields | {next(k for k in fields if k.endswith(".comment")): '=HYPERLINK("x") <script>'}
+    )
+    found: list[object] = []
+    step(study, site, lambda campaign: found.append(collect(campaign).troubles))
+    (troubles,) = found
+    assert isinstance(troubles, dict) and set(troubles) == {bad}
+    assert '=HYPERLINK("x") <script>' in set(CampaignRecords(study).all_ratings["comment"])
+    left: list[judging.Case] = []
+    step(study, site, lambda campaign: left.extend(judging.approve_all(campaign)[1]))
+    assert [(case.advice, case.work.submission.submission_id) for case in left] == [("ask", bad)]
+    assert site.assignments[good].status == "Approved"

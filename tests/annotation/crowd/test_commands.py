@@ -187,7 +187,7 @@ def test_all_that_a_crowd_needs_is_named_at_once(variant: Make, crowd: Crowd) ->
     for name in ("plan", "launch"):
         code, said, complaint = crowd(study, name, *platform, PROLIFIC_TOKEN="")
         *lines, last = complaint.splitlines()
-        assert code == 2 and not said and "5 settings are missing" in last
+        assert code == 2 and not said and "5 settings are missing" in last and "docs/howto/prolific.md" in last
         assert all(what in line for what, line in zip([*missing, "PROLIFIC_TOKEN is not set"], lines, strict=True))
     nearly = drawn(variant, crowd=CROWD)
     code, said, _ = crowd(nearly, "plan", *platform, PROLIFIC_TOKEN="")

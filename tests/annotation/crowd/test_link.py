@@ -411,3 +411,10 @@ def test_a_file_of_participants_that_is_none_is_one_line(tmp_path: Path, text: s
 def test_a_link_that_runs_a_script_is_refused() -> None:
     with pytest.raises(ValidationError, match="complete"):
         LinkSpec(preset="sona", complete="javascript:alert(1)")
+
+
+@pytest.mark.parametrize("site", [{"preset": "generic"}], indirect=True)
+def test_links_of_any_platform_have_plain_names(site: Site) -> None:
+    assert "Bearer" in site.begin(participant="ada1", session="s1").text
+    assert site.enter(participant="ada1").status_code == 400  # each link says its session, which is one person's
+    assert site.begin(participant="eve", session="s1").status_code == 403

@@ -95,3 +95,12 @@ def test_countries_are_checked_and_known_for_the_languages_of_pteb() -> None:
         CrowdSpec(countries={"en": ("UK",)})
     with pytest.raises(ValidationError, match="no country has the code 'USA'"):
         CrowdSpec(countries={"en": ("USA",)})
+
+
+def test_less_than_is_fair_is_said() -> None:
+    assert PaySpec(hourly=9.5).below_fair == "The pay is less than HTEB's $24 an hour."
+    assert PaySpec().below_fair == ""
+
+
+def test_dollars_as_people_read_them() -> None:
+    assert [pay.dollars(cents) for cents in (5, 123450, -207)] == ["$0.05", "$1,234.50", "-$2.07"]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.pay import dollars
 from annotation.crowd.platform import platform_class
-from annotation.crowd.rehearsal import MadeUpCrowd
+from annotation.crowd.rehearsal import MadeUpCrowd, worker_of
 from annotation.crowd.summary import read_summaries
 from annotation.csv_answers import collect_csv
 from annotation.export import export
@@ -35,7 +36,9 @@ from annotation.preview import write_preview
 from annotation.ratings.answers import Answer, SourcePart, answers_line, keep
 from annotation.report.page import write_report
 from annotation.sampling.sample import draw_sample
+from annotation.status.next_step import next_step
 from annotation.status.progress import stages_of
+from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import DataError, StudyError
@@ -139,6 +142,10 @@ def test_after_a_rehearsal_the_next_step_is_real_workers(variant: Make, crowd: C
     after = crowd(study, "close", *PLAY[:2], "--forget")[1]
     assert f"Next: plumbline crowd plan --platform prolific --live {study.arguments}" in after
     assert "name crowd.platform in the study" in after and not read_summaries(Evidence(study))
+    assert study.crowd is not None
+    named = study.model_copy(update={"crowd": study.crowd.model_copy(update={"platform": "link"})})
+    following = next_step(read_status(Evidence(named), datetime.now(UTC)))
+    assert following.command == f"plumbline crowd plan --platform link --live {study.arguments}"
 
 
 def test_each_worker_saw_the_outputs_of_a_page_in_an_order_of_their_own(tmp_path: Path, crowd: Crowd) -> None:  # noqa: F811
@@ -165,6 +172,9 @@ def test_the_same_seed_gives_the_same_crowd(variant: Make, tmp_path: Path) -> No
         works = json.loads((copy.scratch / "rehearsal.json").read_text(encoding="utf-8"))["notes"]["submissions"]
         accounts.append([{**work, "submitted_at": ""} for work in works])
     assert accounts[0] == accounts[1] and accounts[0]
+    workers = [worker_of(1, number) for number in range(1000)]
+    assert 60 < sum(worker.rater.noise == 8 for worker in workers) < 120  # the careless
+    assert len({worker.speed for worker in workers}) == 1000
 
 
 def test_the_limit_is_practised_and_live_is_refused(variant: Make, crowd: Crowd) -> None:  # noqa: F811
@@ -317,3 +327,11 @@ def test_a_command_that_is_killed_and_given_again_pays_nobody_twice(variant: Mak
     ratings = CampaignRecords(study).all_ratings
     assert len(ratings) and not ratings.duplicated(["pair_id", "rater_id", "question"]).any()
     assert killed, "no command was killed while it ran"
+
+
+def test_a_fee_that_is_left_out_is_said(variant: Make, crowd: Crowd) -> None:  # noqa: F811
+    study = drawn(variant, crowd={"countries": {"en": ["US"]}, "platform": "prolific"})
+    plan, launched = crowd(study, "plan", "--platform", "rehearsal"), crowd(study, "launch", *PLAY)
+    left_out = "without a fee of the platform, as crowd.fee names none"
+    assert launched[0] == 0 and launched[1].count("no page: workers are made up") == 1
+    assert left_out in plan[1] and left_out in crowd(study, "status")[1]

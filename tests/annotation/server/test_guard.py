@@ -150,6 +150,13 @@ def test_unknown_hosts_are_refused_where_an_address_is_set(site: Site) -> None:
         rooms.unlink()
 
 
+def test_a_browser_that_came_by_https_sends_its_cookie_by_https_alone(site: Site) -> None:
+    for scheme, secure in (("https", True), ("https, http", True), ("http", False), ("", False)):
+        headers = {"X-Forwarded-Proto": scheme} if scheme else {}
+        cookie = httpx.get(f"{site.connection.url}{LINK}", headers=headers, trust_env=False).headers["set-cookie"]
+        assert ("; Secure" in cookie, "; HttpOnly" in cookie) == (secure, True), scheme
+
+
 class Clock:
     seconds = 1000.0
 

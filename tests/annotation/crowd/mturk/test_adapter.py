@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -114,9 +115,10 @@ def test_a_decision_is_not_turned_round(study: Study, site: MTurkSite) -> None:
     platform = mturk(study, site)
     hit = platform.post(make_offer(), "t")
     good, bad, other = (platform.submission(site.work(hit, worker)) for worker in ("W1", "W2", "W3"))
-    platform.approve(good)
     for _ in range(2):
+        platform.approve(good)
         platform.reject(bad, "why")
+    platform.approve(platform.submission(good.submission_id))
     with pytest.raises(RefusedError, match="is rejected on MTurk"):
         platform.approve(bad)
     with pytest.raises(RefusedError, match="is approved on MTurk"):
@@ -312,9 +314,19 @@ def test_faults_anywhere_end_in_the_same(
     assert insist(lambda: platform.is_bonus_paid(one, 7, "r")) and not platform.is_bonus_paid(one, 8, "r")
     insist(lambda: platform.keep_out("W1"))
     insist(lambda: platform.close(hit))
-    insist(platform.balance)
+    assert insist(platform.balance) == site.available
     assert site.paid == {("W1", key): [120, 7], ("W2", bad): []}
     assert len(site.hits) == len(site.qualifications) == 1
     assert not platform.posted(hit).open and platform.posted(hit).places == 4
     platform.bonus(one, 7, "r", "other")  # another token is another bonus
     assert site.paid["W1", key] == [120, 7, 7]
+
+
+def test_what_cannot_be_offered_is_refused_before_any_call(variant: Callable[..., Study], site: MTurkSite) -> None:
+    platform = mturk(variant(name="turks", crowd={}), site)
+    with pytest.raises(RefusedError, match="crowd.countries has no countries for 'en'"):
+        platform.post(make_offer(), "t")
+    many = make_offer([(random.Random(5).randbytes(40_000).hex(), "y")])
+    with pytest.raises(RefusedError, match="MTurk takes at most 65,535; set sample.batch below"):
+        platform.post(many, "t")
+    assert "CreateHITWithHITType" not in site.calls

@@ -102,6 +102,7 @@ def test_a_worker_rates_by_keyboard_alone(page: Page, study: Study, site: MTurkS
         {"quality": 1, "fluency": 2},
     ]
     assert [one.status for one in (first, second, third)] == ["submitted", "discarded", "submitted"]
+    assert all(0 < one.seconds < 600 for one in (first, second, third))
     assert [one.comment for one in (first, second, third)] == [
         "", "I do not know the language well enough", f"rain 5 {HOSTILE}",
     ]  # fmt: skip
