@@ -56,7 +56,7 @@ def board_columns(
         mean: What heads the mean over types' means.
         times: The factor of scores.
     """
-    columns: dict[str, Cell] = {"Model": "model", "Rank (Borda)": lambda row: f"{row['rank']} ({row['borda']:g})"}
+    columns: dict[str, Cell] = {"Model": "model", "Rank (Borda)": lambda row: f"{row['rank']} ({row['borda']:,g})"}
     has_intervals = "rank_low" in table and table["rank_low"].notna().any()
     if has_intervals:
         columns |= {"Rank 95%": span("rank"), "Rank 95% alone": span("rank_single")}

@@ -29,7 +29,7 @@ from annotation.verdicts import tables
 from annotation.verdicts.preregistration import amendments
 from annotation.verdicts.rules import in_words
 from annotation.verdicts.tables import display, interval_of
-from plumbline.exhibits.table import Cell, Exhibit, cell, interval
+from plumbline.exhibits.table import Cell, Exhibit, cell, interval, numbers
 from plumbline.languages import language_name
 from plumbline.scales import classes_of
 from plumbline.statistics.agreement import number_of_raters
@@ -353,9 +353,10 @@ def asked_exhibit(tally: Tally) -> Exhibit:
             }
         )  # fmt: skip
     columns: dict[str, Cell] = {
-        "Queue": "queue", f"{called.item}s".capitalize(): "pairs", called.known.capitalize(): "controls",
-        "Repeats": "repeats", f"Answers to {called.item}s": "answers_to_pairs", "Answers": "answers",
-        "Ratings": "ratings", "Hours": cell("hours", "{:.1f}".format), "Cost": cell("cents", pay.dollars),
+        "Queue": "queue", f"{called.item}s".capitalize(): numbers("pairs", 0), called.known.capitalize(): "controls",
+        "Repeats": "repeats", f"Answers to {called.item}s": numbers("answers_to_pairs", 0),
+        "Answers": numbers("answers", 0), "Ratings": numbers("ratings", 0), "Hours": numbers("hours", 1),
+        "Cost": cell("cents", pay.dollars),
     }  # fmt: skip
     caption = (
         "What the study asks of people, controls and repeats included; a rating is an answer to one required question;"

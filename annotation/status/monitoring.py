@@ -17,7 +17,7 @@ from annotation.questions.rating import COEFFICIENTS
 from annotation.statistics.summaries import compact, summarise
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import at_least
-from plumbline.exhibits.table import Exhibit, estimates
+from plumbline.exhibits.table import Exhibit, estimates, numbers
 from plumbline.study.subject import ItemNames
 from plumbline.words import count
 
@@ -144,8 +144,8 @@ def agreement_exhibit(frame: pd.DataFrame, called: ItemNames) -> Exhibit:
         "Coefficient": "coefficient",
         "Agreement [95%]": estimates("value"),
         "At least": "word",
-        f"{called.item}s".capitalize(): "n_pairs",
-        "Ratings": "n_ratings",
+        f"{called.item}s".capitalize(): numbers("n_pairs", 0),
+        "Ratings": numbers("n_ratings", 0),
     }
     missing = frame[frame["reason"] != ""]
     notes = dict.fromkeys(
