@@ -138,13 +138,16 @@ def looks_charts(looks: pd.DataFrame, rubric: Rubric) -> Iterator[tuple[alt.Laye
 
 def look_paths(looks: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChart:
     """Chart the mean of each verdict at each look, with its interval, against the limit."""
-    across = alt.X("pairs:Q", title="Pairs rated by the look").axis(tickMinStep=1).scale(zero=False)
-    extent = alt.Scale(domain=[float(scale[0]), float(scale[-1])], nice=False)
+    places = sorted(map(int, looks["pairs"].unique()))
+    across = alt.X("pairs:Q", title="Pairs rated by the look").axis(values=places).scale(zero=False, padding=12)
+    extent = alt.Scale(domain=[float(scale[0]), float(scale[-1])], nice=False)  # of each layer, or one would add a zero
     colour = Kinds("decision", _PATHS, {}).of(looks["decision"]).colour
     base = alt.Chart(looks).encode(x=across, detail="verdict:N", color=colour)
     layers = [
-        alt.Chart(looks[["limit"]].drop_duplicates()).mark_rule(strokeDash=[5, 4], color=NEUTRAL).encode(y="limit:Q"),
-        base.mark_rule(opacity=0.5).encode(y="low:Q", y2="high:Q"),
+        alt.Chart(looks[["limit"]].drop_duplicates())
+        .mark_rule(strokeDash=[5, 4], color=NEUTRAL)
+        .encode(y=alt.Y("limit:Q", scale=extent)),
+        base.mark_rule(opacity=0.5).encode(y=alt.Y("low:Q", scale=extent), y2="high:Q"),
         base.mark_line(point={"size": 60, "filled": True}).encode(
             y=alt.Y("mean:Q", title="Mean rating", scale=extent), tooltip=tips("verdict:N", "look:Q", "mean:Q:.2f")
         ),
