@@ -35,6 +35,7 @@ from annotation.verdicts.tables import (
     agreement_exhibit,
     cards,
     display,
+    joined,
     legend_of,
     looks_exhibit,
     looks_frame,
@@ -287,7 +288,7 @@ def _figures(material: CampaignMaterial, drawn: Mapping[str, pd.DataFrame]) -> d
     for question in material.questions:
         scale, title = material.rubric.scale_of(question), question.capitalize()
         means = drawn[MEANS][drawn[MEANS]["question"] == question]
-        if len(means) and len(material.verdicts) > CARDS:
+        if len(means) and len(joined(material.verdicts)) > CARDS:
             dashes = "; the dashed line is the threshold" if means["threshold"].notna().any() else ""
             caption = (
                 f"{title}: mean of the ratings that each verdict rests on, with its 95% interval{dashes}."

@@ -230,6 +230,11 @@ def verdicts_exhibit(verdicts: Sequence[Verdict], called: ItemNames = PAIRS, *, 
     `called` are the study's words for its items; `labels` is whether the numbers of labels are printed.
     """
     scope = "Language, task" if any(verdict.task_type for verdict in verdicts) else "Language"
+    shared = {
+        (verdict.transformation, language, verdict.task_type): verdict.language
+        for verdict in joined(verdicts)
+        for language in verdict.language.split(", ")
+    }
     rows = []
     for verdict in verdicts:
         row = {called.judged.capitalize(): display(verdict.transformation, pooled=False)}
@@ -247,6 +252,8 @@ def verdicts_exhibit(verdicts: Sequence[Verdict], called: ItemNames = PAIRS, *, 
                 row[f"P: {briefly(rule)}"] = chance(by_rule.probability)
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
         reasons = [*in_own_words(verdict.reasons, called), *pooled(verdict)]
+        if shared[verdict.unit] != verdict.language:
+            reasons.append(f"on the ratings of {shared[verdict.unit]} together")
         if verdict.waves != (1,):
             reasons.append(f"rests on waves {' and '.join(map(str, verdict.waves))} of the sample")
         row["Reasons"] = "; ".join([*reasons, *_blocks(verdict), *_left_out(verdict, called)])
@@ -427,6 +434,20 @@ def wrong(limits: QualityLimits, questions: Collection[Question]) -> str:
     return f"{rest[0]} (on a scale: {off})" if off and rest else "".join([off, *rest[:1]])
 
 
+def joined(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return the verdicts, those on the same ratings as one that names all their languages, as some scopes have it."""
+    groups = defaultdict[Hashable, list[Verdict]](list)
+    for verdict in verdicts:
+        basis = (
+            (verdict.n_pairs, verdict.output_languages, repr(verdict.questions)) if verdict.n_pairs else verdict.unit
+        )
+        groups[verdict.transformation, verdict.task_type, basis].append(verdict)
+    return [
+        group[0].model_copy(update={"language": ", ".join(verdict.language for verdict in group)})
+        for group in groups.values()
+    ]
+
+
 def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
     """Return the means that were judged: a row for each verdict and question."""
     of_verdict = ["transformation", "language", "task_type", "axis", "decision"]
@@ -442,7 +463,11 @@ def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
 
 
 def cards(verdicts: Sequence[Verdict], rubric: Rubric, called: ItemNames) -> list[Card]:
-    """Return a card for each verdict, with its means, and shares that decide, on their scales; none if too many."""
+    """Return a card for each verdict, with its means, and shares that decide, on their scales; none if too many.
+
+    Verdicts on the same ratings share a card.
+    """
+    shown = joined(verdicts)
     return [
         Card(
             scoped(verdict.transformation, verdict.language, verdict.task_type),
@@ -457,7 +482,7 @@ def cards(verdicts: Sequence[Verdict], rubric: Rubric, called: ItemNames) -> lis
             ],
             "; ".join(in_own_words(verdict.reasons, called)),
         )
-        for verdict in (verdicts if len(verdicts) <= CARDS else ())
+        for verdict in (shown if len(shown) <= CARDS else ())
     ]
 
 

@@ -10,18 +10,20 @@ import pandas as pd
 import pytest
 
 from annotation.campaign.counting import counting_ratings, coverage_of
+from annotation.campaign.rubric import load_rubric
 from annotation.records import P_IS
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design, table_two
 from annotation.variation import rated_mean
 from annotation.verdicts.counted import with_enough
 from annotation.verdicts.rules import decide, outcomes
-from annotation.verdicts.tables import verdict_table, verdict_text
+from annotation.verdicts.tables import cards, joined, verdict_table, verdict_text
 from annotation.verdicts.verdicts import accepted_pairs, judged_sample, pair_means, verdicts
 from plumbline.records import Pair
 from plumbline.statistics.estimates import over_pairs_and_raters
-from plumbline.study import ROOT
+from plumbline.study import ROOT, load_study
 from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study.subject import PAIRS
 from plumbline.study.transformations import EIGHT
 from tests.annotation.judgements import QUESTIONS, SCALE, decided, judged, pair, pair_rows, ratings
 from tests.annotation.verdicts.table_two import HTEB, hteb_ratings
@@ -111,6 +113,16 @@ def test_scopes_judge_what_they_say_and_fall_back_to_nothing() -> None:
 
     assert by("transformation", 4) == {("en", ""): ("accepted", 4), ("de", ""): ("accepted", 4)}
     assert by("language", 2) == {("en", ""): ("accepted", 2), ("de", ""): ("rejected", 2)}
+    # What rests on the same ratings is shown once, and as what it is: no language has four pairs of its own.
+    rubric = load_rubric(load_study(ROOT / "studies" / "demo.yaml"))
+    for scope, languages in (("transformation", ["en, de"]), ("language", ["en", "de"])):
+        found = judged(pairs, frame, scope=scope, min_pairs=1)
+        assert [verdict.language for verdict in joined(found)] == languages
+        assert (len(cards(found, rubric, PAIRS)), "en, de" in verdict_text(found)) == (
+            len(languages),
+            len(languages) == 1,
+        )
+    assert len(joined(judged(pairs, frame.iloc[:0], scope="language", min_pairs=1))) == 2  # no ratings are not the same
     english = {("en", "sts"): ("undecided", 1), ("en", "retrieval"): ("undecided", 1)}
     assert by("task", 2) == {**english, ("de", "sts"): ("rejected", 2)}
 
