@@ -215,8 +215,10 @@ class StudyReader(PageReader):
         status = self.status()
         facts, pace, crowd = dict[str, str](), status.going.pace, read_summaries(self._evidence())
         if len(progress := status.progress):
-            counting, wanted = (int(progress[name].sum()) for name in ("counting", "wanted"))
-            facts["Answers that count"] = f"{counting:,} of {wanted:,}"
+            waiting, wanted = (
+                int(progress[name].sum()) for name in ("open", "wanted")
+            )  # some count but are not wanted
+            facts["Answers that count"] = f"{wanted - waiting:,} of {wanted:,}"
         if len(status.raters):
             staying = int((~status.raters["excluded"].astype(bool)).sum())
             facts["Raters"] = UNNAMED if status.raters["rater_id"].eq(UNNAMED).all() else f"{staying:,}"
@@ -243,7 +245,7 @@ class StudyReader(PageReader):
         """The verdicts; none if anything changed since the last look at them, and then what, and what to do."""
         evidence = self._evidence()
         if not evidence.looks:  # also where a rehearsal was removed, whose looks went too
-            raise NotYetError(f"there are no verdicts yet; run `{self.study.command(ACCEPT)}` first")
+            raise NotYetError(f"There are no verdicts yet; run `{self.study.command(ACCEPT)}` first")
         return reached_now(evidence)
 
     def verdicts(self) -> Sequence[Verdict]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -157,3 +158,12 @@ def test_it_binds_to_this_machine_and_tells_nobody() -> None:
     assert config["server"]["fileWatcherType"] == "none"
     assert config["browser"]["gatherUsageStats"] is False
     assert config["client"]["disableDataExport"] is True
+
+
+def test_answers_beyond_those_wanted_are_no_progress(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a block that decides, its verdict's other answers count, but nobody waits for them."""
+    status = readers.StudyReader(study).status()
+    row = status.progress.head(1).assign(wanted=10)
+    progress = pd.concat([row.assign(counting=30, open=0), row.assign(counting=4, open=6)])
+    monkeypatch.setattr(readers.StudyReader, "status", lambda _: replace(status, progress=progress))
+    assert readers.StudyReader(study).so_far()["Answers that count"] == "14 of 20"
