@@ -22,7 +22,8 @@ from streamlit_app.readers import StudyReader
 from streamlit_app.start import opened
 
 #: The pages' titles by address, which is also the name of the module in `views/` whose `draw` draws the page from the
-#: records that its `READER` reads. An icon would be fetched from another host.
+#: records that its `READER` reads; until they are there, the page says what it `SHOWS`. An icon would be fetched from
+#: another host.
 PAGES = {
     "answer": "The answer",
     "drift": "Drift and ratings",
@@ -89,7 +90,7 @@ def main() -> None:
 
 def _draw(address: str) -> None:
     view = import_module(f"streamlit_app.views.{address}")
-    sections(lambda: view.draw(view.READER(opened())))
+    sections(lambda: view.draw(view.READER(opened())), shows=view.SHOWS)
     if address in ("answer", "campaign"):  # these follow the campaign while they are open
         with contextlib.suppress(PlumblineError, OSError):  # which the page has reported
             reader = StudyReader(opened())

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 import streamlit as st
@@ -26,7 +26,6 @@ from plumbline.exhibits.page import part_html, svg
 from plumbline.exhibits.table import CODE, Exhibit, csv_bytes, in_prose
 from plumbline.importing import altair as alt
 from plumbline.resources import installing
-from plumbline.words import count
 from streamlit_app.readers import OF_PEOPLE, PROMPTED, NotYetError, PageReader, StudyReader
 
 #: A mark and a word for each decision: never colour alone.
@@ -37,18 +36,21 @@ _ICON = ":material/download:"
 _FIT = {"type": "fit-x", "contains": "padding"}
 _MARGINS = {"left": 45, "right": 30, "top": 5, "bottom": 5}
 _NAMES = 240  # pixels for the names of a chart's rows
+_PHONE = 600  # pixels: a chart that is narrower is on a phone
+_ON_PHONE, _WHOLE = 120, 25  # pixels for rows' names there, if one has more letters than stay whole
 _ROOM = 40  # characters in a row of a legend on a phone
 _LETTERS = 56  # characters in a row's name and a row of a legend together, on a phone
 _LONG = 400  # rows of a table, above which it scrolls without breaking lines
 
 
-def sections(*draws: Callable[[], None], not_yet: bool = True) -> None:
+def sections(*draws: Callable[[], None], shows: str = "") -> None:
     """Draw the parts of a page: each reads its content, and writes its `heading` if it has any.
 
     An error in one part is shown in its place, once for all parts, and the other parts are drawn. If records are
-    missing because their stages have not run, only the first is named (unless `not_yet` is False).
+    missing because their stages have not run, only the first is named, with what the page `shows` once it is there;
+    none is named on a page that shows something all the same, for which `shows` is empty.
     """
-    said_lines = set() if not_yet else {NotYetError.__name__}
+    said_lines = set[str]() if shows else {NotYetError.__name__}
     for draw in draws:
         try:
             draw()
@@ -56,8 +58,18 @@ def sections(*draws: Callable[[], None], not_yet: bool = True) -> None:
             missing = isinstance(error, NotYetError)
             line = NotYetError.__name__ if missing else str(error)
             if line not in said_lines:
-                complain(str(error), not_yet=missing)
+                _not_yet(str(error), shows) if missing else complain(str(error))
             said_lines.add(line)
+
+
+def _not_yet(line: str, shows: str) -> None:
+    """Say what a page will show once the command that an error's `line` names has run; others may come before it."""
+    reason, _, command = line.partition("; run `")
+    name = " ".join(command.split()[:2])
+    with st.container(border=True):
+        st.markdown(":material/hourglass_empty: **Not available yet**")
+        st.text(f"{quoted(reason)}. This page will show {shows}; the command “{name}” brings it.")
+        link("answer", "The next step")
 
 
 def heading(title: str) -> None:
@@ -76,39 +88,20 @@ def link(page: str, label: str, **address: str) -> None:
     st.page_link(target, label=f":blue[{label}]", icon=":material/arrow_forward:", query_params=address)
 
 
-def complain(line: str, *, not_yet: bool = False, title: str = "This cannot be shown") -> None:
-    """Show an error's line in a box, and below it each command that it names, to copy.
-
-    `title` is the title of the box; `not_yet` is for records that no stage has written yet: their command may need
-    others before it, so the first page's next step is linked instead.
-    """
+def complain(line: str, *, title: str = "This cannot be shown") -> None:
+    """Show an error's line in a box called `title`, and below it each command that it names, to copy."""
     with st.container(border=True):
-        if not_yet:
-            st.markdown(":material/hourglass_empty: **Not available yet**")
-            st.text(quoted(line.partition("; run `")[0]))
-            link("answer", "What to do next")
-            return
         st.markdown(f":material/error: **{title}**")
-        st.text(quoted(line))
+        st.text(in_prose(quoted(line)))
         for command in dict.fromkeys(_COMMAND.findall(line)):
             st.code(command, language=None, wrap_lines=True)
 
 
-def figure(
-    name: str,
-    chart: alt.TopLevelMixin,
-    text: str,
-    *,
-    alt_text: str = "",
-    paper: Callable[[], alt.TopLevelMixin] | None = None,
-) -> None:
-    """Draw a chart with its caption and the button for its SVG; `name` is the file's.
-
-    `paper` draws the chart of the SVG, if it differs from the page's (dark text on white, whole names).
-    """
-    st.altair_chart(unchecked(fitted(chart)), width="stretch", alt=alt_text or text)
+def figure(name: str, chart: alt.TopLevelMixin, text: str, *, alt_text: str = "") -> None:
+    """Draw a chart with its caption and the button for its SVG; `name` is the file's."""
+    st.altair_chart(cast(Any, UncheckedChart(fitted(chart))), width="stretch", alt=alt_text or text)
     st.caption(text)
-    download_svg(name, paper or (lambda: chart))
+    download_svg(name, lambda: chart)
 
 
 def fitted(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
@@ -117,6 +110,7 @@ def fitted(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
     config = {
         "axisBand": {"labelOverlap": False, "labelLimit": _NAMES},
         "axis": {"labelFlush": False},  # or the first and the last label leave their ticks
+        "axisQuantitative": {"tickCount": _by_width(5, 10)},
         "legend": {"orient": "top", "symbolStrokeWidth": 1},  # beside the chart it would take half of a phone's width
     }
     fit: alt.TopLevelMixin = drawing.properties(autosize=_FIT, config=config)  # in place of its own letters
@@ -125,7 +119,7 @@ def fitted(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
     return fit
 
 
-class _RawChart:
+class UncheckedChart:
     """A chart that Streamlit draws without a check against Vega-Lite's schema, which would take most of the time.
 
     Tests check the schema of the pages' charts.
@@ -135,10 +129,10 @@ class _RawChart:
         self.chart = chart
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the specification, with legends that fit a phone."""
+        """Return the specification, with names and legends that fit a phone if the page is one."""
         specification = self.chart.to_dict(validate=False)
         names = max(map(len, _row_names(specification)), default=0)
-        _narrow_legends(specification, min(_ROOM, _LETTERS - names))
+        _narrow(specification, min(_ROOM, _LETTERS - names))
         return specification
 
 
@@ -150,20 +144,23 @@ def _row_names(part: Any) -> Iterator[str]:
         yield from map(str, up["sort"])
 
 
-def _narrow_legends(part: Any, letters: int) -> None:
-    """Give each legend above a chart as many columns as fit on a phone beside the rows' names."""
-    from plumbline.exhibits.charts import columns_of_legend  # noqa: PLC0415 (the first page goes without)
+def _narrow(part: Any, letters: int) -> None:
+    """Cut rows' names for a phone, and give legends as many columns as fit there beside the rows' names."""
+    from plumbline.exhibits.charts import columns_of_legend, shortened  # noqa: PLC0415 (the first page goes without)
 
     for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
-        _narrow_legends(inner, letters)
+        _narrow(inner, letters)
     if isinstance(part, dict) and isinstance(legend := part.get("legend"), dict) and "columns" in legend:
-        names = part.get("scale", {}).get("domain", [])
-        legend |= {"columns": columns_of_legend([str(name) for name in names], letters), "columnPadding": 12}
+        names = map(str, part.get("scale", {}).get("domain", []))
+        legend |= {"columns": _by_width(columns_of_legend(names, letters), legend["columns"]), "columnPadding": 12}
+    if isinstance(part, dict) and "labelExpr" in (axis := part.get("axis") or {}):
+        limit = _by_width(_ON_PHONE if max(map(len, part["sort"])) > _WHOLE else axis["labelLimit"], axis["labelLimit"])
+        axis |= {"labelLimit": limit, "labelExpr": shortened(limit["expr"])}
 
 
-def unchecked(chart: alt.TopLevelMixin) -> Any:
-    """Return a chart for Streamlit, whose schema is not checked here."""
-    return _RawChart(chart)
+def _by_width(phone: int, laptop: int) -> dict[str, str]:
+    """Return Vega's expression for a number that is another one on a phone."""
+    return {"expr": f"(containerSize()[0] < {_PHONE} ? {phone} : {laptop})"}
 
 
 def exhibit(study_name: str, table: Exhibit, *, captioned: bool = True) -> None:
@@ -266,16 +263,12 @@ def _download(label: str, content: Callable[[], bytes], file: str, mime: str, *,
     st.download_button(label, content, file, mime, key=f"download-{file}", **options)
 
 
-def limits(
-    *, simulated: bool, n: int | None = None, noun: str = "pairs", undecided: int = 0, warnings: Sequence[str] = ()
-) -> str:
+def limits(*, simulated: bool, n: int | None = None, noun: str = "pairs", warnings: Sequence[str] = ()) -> str:
     """Return the limits of a figure as sentences for its caption; empty if there are none."""
     sentences = [" SIMULATED ratings: this measures nothing."] if simulated else []
     sentences += [f" {line}" for line in warnings]
     if n is not None and n < FEW:
         sentences.append(f" Few {noun}: n = {n}.")
-    if undecided:
-        sentences.append(f" {count(undecided, 'verdict is', 'verdicts are')} undecided.")
     return "".join(sentences)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from evaluation.tables.datasets import ENGLISH, OTHERS
 from plumbline.exhibits.charts import (
     COLOURS,
     MOST_ROWS,
-    NAMES,
     NEUTRAL,
     OWN_COLOURS,
     PANEL_WIDTH,
@@ -35,7 +33,7 @@ from plumbline.exhibits.charts import (
     tips,
     upright,
 )
-from plumbline.exhibits.table import interval, number
+from plumbline.exhibits.table import in_prose, interval, number
 from plumbline.study.subject import ORIGINAL
 from plumbline.study.transformations import HTEB_TOTAL, Axes, axes_in_order, in_order
 from plumbline.words import count
@@ -44,16 +42,15 @@ TOTAL_COLOUR = "#CC79A7"
 _SAME = 1e-9  # scores that differ by less differ only by rounding
 
 
-def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
+def axis_shifts(table: pd.DataFrame) -> alt.LayerChart:
     """Return HTEB's Figure 4: each model's original, axes and total on one line, from `axis_table`.
 
     The model with the highest total comes first. A tick in an axis's colour marks the original score on the axis's data
-    sets and items, if the axis does not cover all. Models' names longer than `names` pixels are cut; tooltips have them
-    whole.
+    sets and items, if the axis does not cover all.
     """
     axes, many = Axes.of_columns(table), len(table) > MOST_ROWS
     table = table.sort_values([axes.total, ORIGINAL], ascending=False, kind="stable")
-    series, row = _series(table, axes, "model"), rows("model", table["model"], names)
+    series, row = _series(table, axes, "model"), rows("model", table["model"])
     kinds, scores = series_kinds(axes).of(series["series"]), alt.Chart(series)
     spans = scores.mark_rule(color=NEUTRAL, opacity=0.5).encode(
         x=alt.X("min(score):Q"), x2=alt.X2("max(score):Q"), y=row
@@ -98,17 +95,16 @@ def size_lines(table: pd.DataFrame) -> alt.FacetChart:
     return figure
 
 
-def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
+def delta_map(table: pd.DataFrame) -> alt.LayerChart:
     """Return HTEB's Figure 6: mean differences by model and transformation, from `transformation_table`.
 
     Blue is a gain, red a loss, white no change; the model with the best mean difference comes first. Each cell has its
-    number, with a star where no verdict accepts the transformation. Models' names longer than `names` pixels are cut,
-    as in `axis_shifts`.
+    number, with a star where no verdict accepts the transformation.
     """
     labelled = table.assign(
         name=table["transformation"].map(_named),
         label=[
-            ("–" if math.isnan(value) else f"{value:+.1f}".replace("-", "−")) + ("*" if refused else "")
+            in_prose(number(value, 1, "+")) + ("*" if refused else "")
             for value, refused in zip(table["difference"], table["included_rejected"].astype(bool), strict=True)
         ],
         included_rejected=table["included_rejected"].astype(bool),
@@ -117,8 +113,8 @@ def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     order = [_named(name) for name in in_order(table["transformation"].unique())]
     means = table.groupby("model", sort=False)["difference"].mean().sort_values(ascending=False, kind="stable")
     grid = alt.Chart(labelled).encode(
-        x=heads("name", order),
-        y=rows("model", means.index, names),
+        x=heads("name", order, above=len(means) > MOST_ROWS),
+        y=rows("model", means.index),
         tooltip=tips("model:N", "name:N", "difference:Q:+.2f"),
     )
     colour = alt.Color("difference:Q", title="Points").scale(scheme="redblue", domain=[-reach, reach], domainMid=0)

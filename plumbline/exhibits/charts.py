@@ -7,8 +7,6 @@ the same colour and shape everywhere (Okabe and Ito's colours, safe for colour-b
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,7 +29,7 @@ MOST_ROWS = 24  # of that height
 WIDTH = 620  # width of such a chart
 PANEL_WIDTH = 280  # width of one chart of several
 NAMES = 260  # width of the names of models
-_LETTER = 6  # its width, of a name of a row
+_LETTER = 6.5  # its width, of a name of a row
 _LETTERS = 80  # in a row of a legend
 _PADDING = {"left": 55, "right": 40, "top": 5, "bottom": 15}
 
@@ -126,23 +124,25 @@ def tips(*columns: str) -> list[alt.Tooltip]:
 
 
 def rows(column: str, order: Iterable[str], limit: int = NAMES) -> alt.Y:
-    """Return a row axis for names in this order; names over `limit` pixels are cut, and tooltips show them whole.
+    """Return a row axis for names in this order; the middle of one over `limit` pixels is left out of its label."""
+    row: alt.Y = alt.Y(f"{column}:N", sort=list(dict.fromkeys(order)), title=None)
+    return row.axis(labelLimit=limit, labelExpr=shortened(str(limit)))
 
-    They would be cut to one and the same if all begin alike, so the words that they begin with become dots.
+
+def shortened(limit: str) -> str:
+    """Return Vega's expression for a label of `limit` pixels, itself an expression.
+
+    Of a longer name the first third and the end stay: many models' names begin alike, and end in their versions.
     """
-    names = list(dict.fromkeys(order))
-    letters = zip(min(names, default=""), max(names, default=""), strict=False)
-    beginning = "".join(letter for letter, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], letters))
-    alike = len(re.sub(r"[^-/_ .]*$", "", beginning)) if len(names) > 1 else 0
-    cut = alike and _LETTER * max(map(len, names)) > limit
-    label: dict[str, Any] = {"labelExpr": f"'…' + slice(datum.label, {alike})"} if cut else {}
-    row: alt.Y = alt.Y(f"{column}:N", sort=names, title=None).axis(labelLimit=limit, **label)
-    return row
+    letters = f"floor({limit} / {_LETTER})"
+    ends = f"slice(datum.label, 0, {letters} / 3) + '…' + slice(datum.label, 1 - {letters} * 2 / 3)"
+    return f"length(datum.label) > {letters} ? {ends} : datum.label"
 
 
-def heads(column: str, order: Iterable[str]) -> alt.X:
-    """Return a column axis for names in this order, with slanted labels."""
-    head: alt.X = alt.X(f"{column}:N", sort=list(order), title=None).axis(labelAngle=-40, labelLimit=160)
+def heads(column: str, order: Iterable[str], *, above: bool = False) -> alt.X:
+    """Return a column axis for names in this order, slanted, or upright `above` the cells of a tall chart."""
+    turned: dict[str, Any] = {"orient": "top", "labelAngle": -90} if above else {"labelAngle": -40}
+    head: alt.X = alt.X(f"{column}:N", sort=list(order), title=None).axis(labelLimit=160, **turned)
     return head
 
 

@@ -74,9 +74,9 @@ class ScoreReader(CampaignReader):
 
     @cached(*SCORED)
     def notes(self) -> tuple[str, ...]:
-        """Notes on missing scores, with reasons (`evaluation.report.material.notes_of`)."""
+        """Notes on missing scores, with reasons; `evaluation.report.material.notes_of` has the pages' warnings too."""
         scores = EvaluationRecords(self.study).scores
-        return notes_of(scores, self.verdicts(), ModelHost.of(self.study).labels, self.study.command(COMMAND))
+        return notes_of(scores, (), ModelHost.of(self.study).labels, self.study.command(COMMAND))
 
     @cached(*SCORED)
     def scored(self, make: Callable[..., Exhibit], /, group: str = "", **options: bool) -> Exhibit:
@@ -84,15 +84,15 @@ class ScoreReader(CampaignReader):
         return make(self._results(group), **options)
 
     @cached(*SCORED)
-    def answer(self) -> str:
+    def answer(self) -> Sequence[str]:
         """Sentences on how scores change on accepted transformations (`evaluation.report.page.answer`)."""
-        return " ".join(answer(self._results()))
+        return answer(self._results())
 
     def sentences(self) -> tuple[Sequence[str], str]:
         """The first sentences of the report on scores that the study has, and a warning of simulated answers."""
         judging = self.study.judging
         if not judging.does_tasks and judging.scored_by != WORDINGS:
-            return [self.answer()], ""
+            return self.answer(), ""
         parts = self.people() if judging.does_tasks else self.wordings()
         return parts.sentences, parts.warning
 

@@ -18,10 +18,11 @@ from annotation.verdicts.tables import cards, legend_of
 from plumbline.exhibits.page import part_html
 from plumbline.exhibits.table import Exhibit, in_prose
 from streamlit_app import server
-from streamlit_app.elements import complain, exhibit, heading, in_short, link, numbers, sections, side_by_side
+from streamlit_app.elements import complain, exhibit, heading, in_short, link, numbers, quoted, sections, side_by_side
 from streamlit_app.readers import StudyReader
 
 READER = StudyReader
+SHOWS = ""  # the table of stages names missing records
 STATES = {"done": "✔ done", "stale": "⚠ stale", "under way": "… running", "not yet": "– not yet"}
 
 
@@ -33,7 +34,6 @@ def draw(reader: StudyReader) -> None:
         lambda: room.append(st.container()),
         *(partial(part, reader) for part in (_doubts, side_by_side, _verdicts, _next, _progress, _rules)),
         partial(_scores, reader, room),  # last: their libraries take longer than the rest of the page
-        not_yet=False,  # the table of stages names missing records
     )
 
 
@@ -59,7 +59,7 @@ def _scores(reader: StudyReader, room: Sequence[st.delta_generator.DeltaGenerato
     with room[0]:
         if warning and not reader.simulated():  # else the warning is above
             st.warning(warning, icon=":material/science:")
-        st.text("\n\n".join(map(in_prose, sentences)))
+        st.text(in_prose(" ".join(sentences)))
         link("scores", "The scores")
 
 
@@ -94,7 +94,7 @@ def _next(reader: StudyReader) -> None:
     heading("Next")
     if step.command:
         st.code(step.command, language=None, wrap_lines=True)
-    st.text(step.words)
+    st.text(quoted(step.words))
 
 
 def _progress(reader: StudyReader) -> None:

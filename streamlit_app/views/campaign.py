@@ -20,19 +20,20 @@ from streamlit_app.readers import NotYetError
 from streamlit_app.readers.campaign import CampaignReader
 
 READER = CampaignReader
+SHOWS = "progress, pace, agreement and raters"
 
 
 def draw(reader: CampaignReader) -> None:
     """Draw the page."""
-    sections(*(partial(part, reader) for part in (_progress, _looks, _going, _raters, _quality, _crowd)))
+    if reader.status().progress.empty:
+        raise NotYetError(f"No pairs are drawn yet; run `{reader.study.command(SAMPLE)}`")
+    sections(*(partial(part, reader) for part in (_progress, _looks, _going, _raters, _quality, _crowd)), shows=SHOWS)
     report(reader, "campaign", "every rater, sign and decision, and which ratings count")
 
 
 def _progress(reader: CampaignReader) -> None:
     status, study = reader.status(), reader.study
     progress = status.progress
-    if progress.empty:
-        raise NotYetError(f"no pairs are drawn yet; run `{study.command(SAMPLE)}`")
     heading("Progress")
     numbers(reader.so_far())
     simulated, item = " of SIMULATED raters" if status.simulated else "", study.called.item

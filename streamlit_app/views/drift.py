@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any, cast
 
 import altair as alt
 import pandas as pd
@@ -16,6 +17,7 @@ from plumbline.languages import language_name
 from plumbline.words import count
 from streamlit_app import pair
 from streamlit_app.elements import (
+    UncheckedChart,
     choose,
     download_svg,
     exhibit,
@@ -25,11 +27,11 @@ from streamlit_app.elements import (
     limits,
     link,
     report,
-    unchecked,
 )
 from streamlit_app.readers.scores import ScoreReader
 
 READER = ScoreReader
+SHOWS = "the drift of each rated pair against its mean rating"
 PANELS = 3  # beside one another, as many as the longest axis has transformations
 INK = {False: "#31333F", True: "#FAFAFA"}  # colours of text on a light and on a dark page
 _TOOLTIP = 300  # characters of a text in a tooltip; the pair's own view shows all
@@ -100,7 +102,7 @@ def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scal
             on_select = partial(pair.choose_point, key, pair.closed())
             description = f"{display(row['transformation'], pooled=False)}: {', '.join(caption(row))}"
             column.altair_chart(
-                unchecked(chart.add_params(chosen)),
+                cast(Any, UncheckedChart(chart.add_params(chosen))),
                 key=key,
                 on_select=on_select,
                 selection_mode=pair.SELECTION,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import streamlit as st
@@ -26,7 +27,7 @@ from streamlit_app.elements import (
 from streamlit_app.readers.scores import WORDINGS, ReportParts, ScoreReader
 
 READER = ScoreReader
-NAMES = 110  # pixels for models' names: a phone's page must fit eight numbers beside them
+SHOWS = "the scores, with their tables and figures"
 #: Title, table, chart and caption.
 _CHARTS: tuple[tuple[str, Callable[..., Exhibit], Callable[..., Chart], str], ...] = (
     (
@@ -49,15 +50,15 @@ def draw(reader: ScoreReader) -> None:
     """Draw the page, as the study's subject wants it."""
     judging = reader.study.judging
     if judging.does_tasks:
-        sections(lambda: _parts(reader, reader.people()))
+        sections(lambda: _parts(reader, reader.people()), shows=SHOWS)
         report(reader, "people", "each rater, language models as annotators, and items answered differently")
     elif judging.scored_by == WORDINGS:
-        sections(lambda: _parts(reader, reader.wordings()))
+        sections(lambda: _parts(reader, reader.wordings()), shows=SHOWS)
         report(
             reader, "wordings", "scores under each wording, best and worst wordings, boards, and authors of wordings"
         )
     else:
-        sections(lambda: _models(reader))
+        sections(lambda: _models(reader), shows=SHOWS)
         shows = "data sets, comparisons of models, sensitivity, abstention and what was left out"
         report(reader, "scores", shows)
 
@@ -82,29 +83,27 @@ def _models(reader: ScoreReader) -> None:
     if reason := reader.outrun():
         complain(reason, title="These scores are no longer valid")
     group = filtered("Data sets", groups, "group")
-    in_short([reader.answer()])
+    in_short(reader.answer())
     parts = [partial(_drawn, reader, group, *chart) for chart in _CHARTS]
-    sections(*parts, partial(_tables, reader, group), partial(_left_out, reader))
+    sections(*parts, partial(_tables, reader, group), partial(_left_out, reader), shows=SHOWS)
 
 
 def _drawn(
     reader: ScoreReader, group: str, title: str, make: Callable[..., Exhibit], draw_it: Callable[..., Chart], text: str
 ) -> None:
-    """Draw a table with its chart, unless it is empty."""
+    """Draw a table with its chart, unless it has no number."""
     table = reader.scored(make, group)
-    if table.frame.empty:
+    if table.frame.empty or table.is_undefined:
         return
     heading(title)
-    chart = partial(draw_it, table.frame)
     name = file_name(reader.name, f"{table.name} {group}".strip())
     remarks = limits(
         simulated=reader.simulates(),
         n=int(table.frame["n_datasets"].max()),
         noun="data sets",
         warnings=reader.late(),
-        undecided=sum(verdict.decision == "undecided" for verdict in reader.verdicts()),
     )
-    figure(name, chart(NAMES), text + remarks, paper=chart)
+    figure(name, draw_it(table.frame), text + remarks)
     exhibit(reader.name, table)
 
 
@@ -119,9 +118,11 @@ def _tables(reader: ScoreReader, group: str) -> None:
         if table.frame[coefficient].notna().any():
             heading(title)
             exhibit(reader.name, table)
-    heading("Borda ranks")
-    for transformed in (False, True):
-        exhibit(reader.name, reader.scored(paper_tables.ranking, group, transformed=transformed))
+    boards = [reader.scored(paper_tables.ranking, group, transformed=transformed) for transformed in (False, True)]
+    if any(len(board.frame) for board in boards):
+        heading("Borda ranks")
+    for board, later in zip(boards, [boards[1].notes, ()], strict=True):  # what holds of both is said once
+        exhibit(reader.name, replace(board, notes=tuple(note for note in board.notes if note not in later)))
 
 
 def _left_out(reader: ScoreReader) -> None:

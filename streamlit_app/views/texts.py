@@ -14,6 +14,7 @@ from streamlit_app.elements import choose, download_csv, filtered
 from streamlit_app.readers.scores import ScoreReader
 
 READER = ScoreReader
+SHOWS = "what people rate, with their ratings"
 MOST = 500  # rows that a browser shows quickly; the CSV file has all
 _TEXT, _LINES = 156, 92  # pixels: a phone shows both texts of a pair, in rows of four lines
 _NUMBER = st.column_config.NumberColumn

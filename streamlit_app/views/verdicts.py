@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,11 +15,24 @@ from annotation.report import exhibits
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.verdicts.rules import unchecked
 from annotation.verdicts.systems import best_first
-from annotation.verdicts.tables import means_frame
-from streamlit_app.elements import DECISIONS, choose, complain, exhibit, figure, heading, limits, report, sections
+from annotation.verdicts.tables import CARDS, joined, means_frame
+from plumbline.words import count
+from streamlit_app.elements import (
+    DECISIONS,
+    choose,
+    complain,
+    exhibit,
+    figure,
+    heading,
+    in_short,
+    limits,
+    report,
+    sections,
+)
 from streamlit_app.readers.campaign import CampaignReader
 
 READER = CampaignReader
+SHOWS = "each verdict with its means, intervals and reasons"
 
 
 def draw(reader: CampaignReader) -> None:
@@ -30,13 +44,16 @@ def draw(reader: CampaignReader) -> None:
     if not verdicts:
         st.caption("The study has no verdicts.")
         return
+    decisions = Counter(verdict.decision for verdict in verdicts)
+    parts_of = ", ".join(f"{number:,} {decision}" for decision, number in decisions.most_common())
+    in_short([f"{count(len(verdicts), 'verdict')}: {parts_of}."])
     rubric = load_rubric(reader.study)
     names = rubric.rating_names()
     question = choose("Question", names, "question") if names else ""
     parts = [partial(_verdicts, reader)]
     if question:
         parts += [partial(_means, reader, rubric.scale_of(question), question), partial(_agreement, reader)]
-    sections(*parts, partial(_labels, reader))
+    sections(*parts, partial(_labels, reader), shows=SHOWS)
     report(reader, "campaign", "every coefficient of agreement, raters, judges, examples, methods and rules")
 
 
@@ -46,7 +63,6 @@ def _limits(reader: CampaignReader) -> str:
         simulated=reader.simulates(),
         n=min(verdict.n_pairs for verdict in verdicts),
         noun=f"{reader.study.called.item}s for a verdict",
-        undecided=sum(verdict.decision == "undecided" for verdict in verdicts),
         warnings=reader.late(),
     )
 
@@ -75,10 +91,14 @@ def _rule(verdict: Verdict) -> str:
 
 def _means(reader: CampaignReader, scale: Sequence[float], question: str) -> None:
     """Draw the question's means, and below them how often each point of its scale was given."""
-    frames = means_frame(best_first(reader.verdicts(), reader.side_by_side()[0])), reader.shares()
+    shown = joined(best_first(reader.verdicts(), reader.side_by_side()[0]))
+    frames = means_frame(shown), reader.shares()
     means, shares = (frame[frame["question"] == question] for frame in frames)
     heading("Means against the threshold")
     text = f"Mean {question} of each verdict with its 95% interval; the dashed line is the threshold."
+    if len(means) > CARDS:
+        means = means.loc[(means["mean"] - means["threshold"]).abs().nsmallest(CARDS).index.sort_values()]
+        text += f" The {CARDS} verdicts nearest to it are drawn."
     name, chart = f"{reader.name}-means-{question}", mean_intervals(means, scale)
     figure(name, chart, text + _limits(reader), alt_text=means_in_words(means))
     heading("Ratings given")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import rules_now
 from annotation.verdicts.tables import SIMULATED, display
+from evaluation.records import EvaluationRecords
 from plumbline.manifest import Manifest
 from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import read_frame
@@ -174,8 +176,9 @@ def test_an_empty_study_says_what_to_run(page: Open, tmp_path: Path, view: str) 
     if view == "answer":
         assert set(table_with(shown, "State")["State"]) == {"– not yet"}
         assert commands(shown)[0] == f"plumbline generate {options}"
-    else:  # what it lacks needs other commands first
-        assert not commands(shown)
+    else:  # what brings it needs other commands first, which the first page has
+        brings = {"verdicts": "accept", "campaign": "sample", "texts": "sample"}.get(view, "evaluate")
+        assert not commands(shown) and f"plumbline {brings}" in texts(shown)
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +211,7 @@ def take_away(study: Study, name: str) -> None:
     [
         ("ratings.parquet", "drift", "ratings.parquet does not exist yet"),
         ("scores.parquet", "scores", "scores.parquet does not exist yet"),
-        ("looks.json", "verdicts", "there are no verdicts yet"),
+        ("looks.json", "verdicts", "here are no verdicts yet"),
     ],
 )
 def test_a_half_run_study_says_what_is_missing(
@@ -218,6 +221,16 @@ def test_a_half_run_study_says_what_is_missing(
     shown = page("--study", DEMO, "--exports", exports, view=view)
     assert words in texts(shown)
     assert boxes(shown, "Not available yet") == 1
+
+
+def test_where_all_models_failed_there_is_why_and_no_figure_without_numbers(
+    page: Open, exports: Path, study: Study
+) -> None:
+    scores = EvaluationRecords(study).scores.assign(score=math.nan, status="failed", reason="out of memory")
+    Manifest.of(study).write_table("scores.parquet", scores, Score)
+    shown = page("--study", DEMO, "--exports", exports, view="scores")
+    assert specs(shown) == [] and table_with(shown, "Status")["Status"].unique() == ["failed"]
+    assert [heading.value for heading in shown.header] == SECTIONS["scores"][-2:]
 
 
 def test_what_needs_no_verdict_is_there_without_one(page: Open, exports: Path, study: Study) -> None:

@@ -58,7 +58,7 @@ def test_figure_6_shows_each_difference_and_marks_what_was_refused(scores: pd.Da
     chart = charts.delta_map(transformation_table(scores, include_rejected=True))
     words = words_of(chart)
     assert words.count("−10.0") == 2 and words.count("+3.5") == 2  # two models; (1 + ... + 6) / 6 points
-    assert words.count("+0.0*") == 2
+    assert words.count(" 0.0*") == 2
     assert chart.to_dict()["layer"][0]["encoding"]["color"]["scale"]["domain"] == pytest.approx([-10, 10])
 
 
@@ -175,8 +175,18 @@ def test_the_overview_of_drift_has_the_median_near_each_rating_and_rho_over_all_
 
 
 def test_long_names_that_begin_alike_are_told_apart_where_they_are_cut() -> None:
-    names = [f"laboratory/sentence-model-{number:02}-instruct" for number in range(3)]
-    label = rows("model", names, 110).to_dict()["axis"]["labelExpr"]
-    assert label == f"'…' + slice(datum.label, {len('laboratory/sentence-model-')})"  # a number alone: no text is run
-    for whole in (rows("model", names, 400), rows("model", names[:1], 110), rows("model", ["one", "two"], 110)):
-        assert "labelExpr" not in whole.to_dict()["axis"]
+    names = [f"laboratory/sentence-model-instruct-{number:02}" for number in range(3)]
+    chart = alt.Chart(pd.DataFrame({"model": names})).mark_point()
+    cut = set(words_of(chart.encode(y=rows("model", names, 110))).split()) - {""}
+    assert len(cut) == 3 and all(len(name) <= 17 and name.startswith("labor") for name in cut)
+    assert {name[-3:] for name in cut} == {"-00", "-01", "-02"}
+    assert set(names) <= set(words_of(chart.encode(y=rows("model", names, 400))).split())
+
+
+def test_a_tall_map_of_differences_has_its_heads_above_and_no_zero_has_a_sign(scores: pd.DataFrame) -> None:
+    table = transformation_table(scores, include_rejected=True).assign(difference=-0.0001)
+    many = pd.concat(table.assign(model=f"model-{number:02}") for number in range(30))
+    for frame, orient in ((table, None), (many, "top")):
+        chart = charts.delta_map(frame)
+        assert chart.to_dict()["layer"][0]["encoding"]["x"]["axis"].get("orient") == orient
+        assert set(re.findall(r"[+−-]?0\.0\b", words_of(chart))) == {"0.0"}
