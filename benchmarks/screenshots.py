@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import altair as alt
 import cyclopts
 import pandas as pd
 from playwright.sync_api import Browser, Page
@@ -50,6 +52,15 @@ SYSTEMS = {
     "sentsm-h4-with-the-default-model-instead-of-w2v", "sents-h4",
 }  # fmt: skip
 
+#: Originals (Wikipedia) of two outputs of SENTS-h4 that are written out, with the output, where the words begin, and
+#: where their line ends. The outputs are in eliorsulem/simplification-acl2018, CC BY-SA 3.0; capitals are ours.
+EXAMPLES = {
+    "In its pure form, dextromethorphan occurs as a white powder.": (
+        "A white powder is a white powder.", 1.75, 0.7, 1.8),
+    "In 1987 Wexler was inducted into the Rock and Roll Hall of Fame.": (
+        "In 1987 Wexler was added to the Rock and Roll Hall of Fame.", 2.62, 0.54, 4.9),
+}  # fmt: skip
+
 
 def main(*, options: CampaignOptions) -> int:
     """Take screenshots of a study's dashboard, reports and rating page: those that such a study has."""
@@ -71,7 +82,7 @@ def main(*, options: CampaignOptions) -> int:
 
 
 def drift_of_people(study: Study) -> Figure:
-    """Drift of six systems' outputs against real people's mean ratings of meaning: numbers alone, no texts."""
+    """Drift of six systems' outputs against real people's mean ratings of meaning, with two of them written out."""
     campaign, evaluation = CampaignRecords(study), EvaluationRecords(study)
     pairs = pd.DataFrame([pair.model_dump() for pair in campaign.pairs if pair.transformation in SYSTEMS])
     rated = drift_by_quality(
@@ -82,6 +93,22 @@ def drift_of_people(study: Study) -> Figure:
     short = "replace(datum.label, ' (with the default model instead of w2v)', ', default model')"
     for channel in (chart.layer[1].encoding.color, chart.layer[1].encoding.shape):
         channel["legend"]["labelExpr"], channel["legend"]["columns"] = short, 3
+    drawn: Any = chart.layer[1].data
+    spots = drawn[(drawn["transformation"] == "sents-h4") & drawn["original"].isin(EXAMPLES)]
+    written = pd.DataFrame(
+        [EXAMPLES[original] for original in spots["original"]], columns=["output", "at", "up", "foot"]
+    )
+    base = alt.Chart(written.assign(**{name: spots[name].to_numpy() for name in ("original", "mean_quality", "drift")}))
+    words = base.transform_calculate(words="datum.original + '\\n→ ' + datum.output").mark_text(
+        align="left", baseline="bottom", lineBreak="\n", fontSize=12, lineHeight=16, dy=-20
+    )
+    there = {"x": alt.X("mean_quality:Q"), "y": alt.Y("drift:Q")}
+    marked = [
+        base.mark_rule(color="#1f2430").encode(**there, x2="foot:Q", y2="up:Q"),
+        base.mark_point(size=150, color="#1f2430", strokeWidth=2, opacity=1).encode(**there),
+        words.encode(x=alt.X("at:Q"), y=alt.Y("up:Q"), text="words:N"),
+    ]
+    chart = alt.LayerChart(layer=[*chart.layer, *marked], width=chart.width, height=chart.height)
     title = {"text": "The worse people rate a sentence, the farther MiniLM moves it", "subtitle": caption(row)}
     return Figure(chart.properties(title=title | {"anchor": "start", "offset": 8}), "", "")
 
