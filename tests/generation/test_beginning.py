@@ -23,6 +23,7 @@ from generation.datasets.local import load_local
 from generation.flags import language_of
 from generation.jobs import Plan
 from generation.production import generate
+from generation.study_of_file import NAMES
 from plumbline import __main__
 from plumbline.errors import DataError, StudyError
 from plumbline.study import load_study
@@ -257,6 +258,14 @@ def test_a_study_asks_of_no_language_more_pairs_than_it_has_texts(
     assert "language: en  # where the column `language` is empty\n" in Path("studies/uneven.yaml").read_text("utf-8")
     study = load_study("studies/uneven.yaml")
     assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 2)
+
+
+def test_help_lists_what_columns_hold_and_shows_both_forms_of_systems(capsys: pytest.CaptureFixture[str]) -> None:
+    run("--help")
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"holds WHAT: {', '.join(NAMES)} (may be repeated)" in said
+    assert "text,ours,theirs plumbline init outputs.csv --column output=ours --column output=theirs" in said
+    assert "text,system,output plumbline init outputs.csv" in said
 
 
 def test_systems_are_compared_on_the_same_originals_and_raters_do_not_learn_which_is_which(

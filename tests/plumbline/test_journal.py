@@ -3,6 +3,8 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import sys
+import threading
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -77,6 +79,34 @@ def test_a_journal_that_is_removed_while_it_is_handed_to_the_disk_is_handed_ther
     size = journal.append(row("a")) or journal.path.stat().st_size
     journal.sync()
     assert handed == [size]
+
+
+def test_a_thread_that_syncs_meets_one_that_removes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal, failed, done = Journal(tmp_path / "j.journal"), [], threading.Event()
+    monkeypatch.setattr(os, "fdatasync", lambda handle: None)
+
+    def syncing() -> None:
+        while not done.is_set():
+            try:
+                journal.sync()
+            except Exception as error:
+                failed.append(error)
+                return
+
+    thread, interval = threading.Thread(target=syncing), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread.start()
+        for number in range(2_000):
+            journal.append(row(str(number)))
+            journal.remove()
+            if failed:
+                break
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        thread.join()
+    assert not failed
 
 
 def test_what_could_not_be_handed_to_the_disk_is_handed_there_again(

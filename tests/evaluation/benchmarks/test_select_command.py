@@ -89,6 +89,23 @@ def test_bad_tables_are_one_line(tmp_path: Path, long: pd.DataFrame) -> None:
         of_table(tmp_path / "facts.csv")
 
 
+def test_mtebs_own_result_files_are_read_by_mtebs_rules(tmp_path: Path, long: pd.DataFrame) -> None:
+    for (model, task), own in long.groupby(["model", "task"]):
+        folder = tmp_path / "cache" / "results" / str(model).replace("/", "__") / "r1"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "model_meta.json").write_text(json.dumps({"name": model, "revision": "r1"}))
+        score = {"hf_subset": "default", "languages": ["eng-Latn"], "main_score": float(own["score"].iloc[0])}
+        split = "test"
+        result = {"dataset_revision": "x", "task_name": task, "mteb_version": "2.1.0", "scores": {split: [score]},
+                  "evaluation_time": 1.0, "kg_co2_emissions": None}  # fmt: skip
+        (folder / f"{task}.json").write_text(json.dumps(result))
+    words = ("--budget", "4", "--cover", "type", "--out", str(tmp_path / "small"))
+    done = here("select", "--from", str(tmp_path / "cache"), *words)
+    assert done.returncode == 0, done.stderr
+    status, out, _ = run(tmp_path, long, "--budget", "4", "--cover", "type")
+    assert status == 0 and done.stdout.splitlines()[0] == out.splitlines()[0]
+
+
 def _load_offline(task: Any, **_: Any) -> None:
     """A little of what a task of mteb's would hold, in the place of the hub's data."""
     from datasets import Dataset, DatasetDict
