@@ -229,3 +229,7 @@ def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
     table.write()
     scores = EvaluationRecords(rated).accepted_scores
     assert list(scores.loc[scores["score"].notna(), "model"]) == ["one"]
+
+
+def test_without_files_there_are_no_rows(rated: Study) -> None:
+    assert EvaluationRecords(rated).accepted_scores.empty

@@ -343,6 +343,28 @@ def test_a_renamed_question_is_refused_before_a_generator_is_paid_with_each_line
         ]
 
 
+def test_a_study_with_wrong_keys_names_its_missing_files_too_each_with_its_line(init: Path) -> None:
+    content = {
+        "name": "f",
+        "datasets": [{"name": "one", "task": "sts", "path": "absent.csv", "language": "en"}],
+        "transformations": ["paraphrasing"],
+        "rubric": "absent",
+        "training": "absent.jsonl",
+        "sample": {"pair": 3},
+        "acceptance": {"threshold": "much"},
+    }
+    (init / "studies").mkdir()
+    Path("studies/f.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    with pytest.raises(StudyError) as error:
+        __main__.run(["sample", "--study", "studies/f.yaml", "--exports", str(init / "exports")])
+    lines = Path("studies/f.yaml").read_text(encoding="utf-8").splitlines()
+    faults = [re.fullmatch(r"studies/f\.yaml: (.*) \(line ([0-9]+)\)", line) for line in str(error.value).splitlines()]
+    assert [lines[int(fault[2]) - 1].strip() for fault in faults if fault] == [
+        "pair: 3", "threshold: much", "- paraphrasing", "rubric: absent", "path: absent.csv", "training: absent.jsonl",
+    ]  # fmt: skip
+    assert all(faults)
+
+
 def test_a_right_answer_that_no_longer_fits_has_its_line_in_the_study(init: Path) -> None:
     pd.DataFrame({"text": TEXTS, "a": TEXTS[::-1], "b": [f"{text} Yes." for text in TEXTS]}).to_csv("two.csv")
     run("two.csv", "--column", "output=a", "--column", "output=b")

