@@ -68,7 +68,7 @@ def _not_yet(line: str, shows: str) -> None:
     name = " ".join(command.split()[:2])
     with st.container(border=True):
         st.markdown(":material/hourglass_empty: **Not available yet**")
-        st.text(f"{quoted(reason)}. This page will show {shows}; the command “{name}” brings it.")
+        st.text(f"This page will show {shows}, once “{name}” has run: {quoted(reason)}.")
         link("answer", "The next step")
 
 

@@ -245,7 +245,7 @@ class StudyReader(PageReader):
         """The verdicts; none if anything changed since the last look at them, and then what, and what to do."""
         evidence = self._evidence()
         if not evidence.looks:  # also where a rehearsal was removed, whose looks went too
-            raise NotYetError(f"There are no verdicts yet; run `{self.study.command(ACCEPT)}` first")
+            raise NotYetError(f"there are no verdicts yet; run `{self.study.command(ACCEPT)}` first")
         return reached_now(evidence)
 
     def verdicts(self) -> Sequence[Verdict]:

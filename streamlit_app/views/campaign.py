@@ -26,7 +26,7 @@ SHOWS = "progress, pace, agreement and raters"
 def draw(reader: CampaignReader) -> None:
     """Draw the page."""
     if reader.status().progress.empty:
-        raise NotYetError(f"No pairs are drawn yet; run `{reader.study.command(SAMPLE)}`")
+        raise NotYetError(f"no pairs are drawn yet; run `{reader.study.command(SAMPLE)}`")
     sections(*(partial(part, reader) for part in (_progress, _looks, _going, _raters, _quality, _crowd)), shows=SHOWS)
     report(reader, "campaign", "every rater, sign and decision, and which ratings count")
 

@@ -211,7 +211,7 @@ def take_away(study: Study, name: str) -> None:
     [
         ("ratings.parquet", "drift", "ratings.parquet does not exist yet"),
         ("scores.parquet", "scores", "scores.parquet does not exist yet"),
-        ("looks.json", "verdicts", "here are no verdicts yet"),
+        ("looks.json", "verdicts", "there are no verdicts yet"),
     ],
 )
 def test_a_half_run_study_says_what_is_missing(
