@@ -32,7 +32,7 @@ from streamlit_app.readers.scores import ScoreReader
 
 READER = ScoreReader
 SHOWS = "the drift of each rated pair against its mean rating"
-PANELS = 3  # beside one another, as many as the longest axis has transformations
+PANELS = 3  # beside one another
 INK = {False: "#31333F", True: "#FAFAFA"}  # colours of text on a light and on a dark page
 _TOOLTIP = 300  # characters of a text in a tooltip; the pair's own view shows all
 
@@ -97,7 +97,8 @@ def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scal
     for axis in dict.fromkeys(row["axis"] for row, _ in panels):
         st.header(display(axis), anchor=False)
         of_axis = [panel for panel in panels if panel[0]["axis"] == axis]
-        for (row, chart), column in zip(of_axis, st.columns(max(PANELS, len(of_axis))), strict=False):
+        columns = [column for _ in of_axis[::PANELS] for column in st.columns(PANELS)]
+        for (row, chart), column in zip(of_axis, columns, strict=False):
             key = pair.fresh(f"panel-{row['transformation']}")
             on_select = partial(pair.choose_point, key, pair.closed())
             description = f"{display(row['transformation'], pooled=False)}: {', '.join(caption(row))}"

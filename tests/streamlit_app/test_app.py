@@ -568,3 +568,11 @@ def test_no_ratings_at_all_are_said(page: Open, exports: Path, study: Study) -> 
     shown = page("--study", DEMO, "--exports", exports, view="drift")
     assert "No pair has both a drift and a rating that counts." in captions(shown)
     assert len(shown.header) == 0
+
+
+def test_panels_of_many_transformations_stand_in_several_rows(
+    page: Open, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamlit_app.views.drift.PANELS", 2)
+    shown = page("--study", DEMO, "--exports", finished, view="drift")
+    assert len(panels(shown)) == 8 and {column.weight for column in shown.columns} == {0.5}
