@@ -23,7 +23,7 @@ from evaluation.models.encoder import ModelHost
 from evaluation.records import COMMAND, EvaluationRecords
 from evaluation.report.material import notes_of, refuse_outrun
 from evaluation.report.page import answer
-from evaluation.report.paper_tables import PaperResults
+from evaluation.report.paper_tables import PaperResults, left_out_lines
 from evaluation.score_frames import study_scores
 from evaluation.tables.datasets import ENGLISH, OTHERS, drift_by_quality, drift_correlations
 from plumbline.errors import DataError
@@ -74,9 +74,10 @@ class ScoreReader(CampaignReader):
 
     @cached(*SCORED)
     def notes(self) -> tuple[str, ...]:
-        """Notes on missing scores, with reasons; `evaluation.report.material.notes_of` has the pages' warnings too."""
+        """Notes on missing scores (`evaluation.report.material.notes_of`); what was left out stands in a table."""
         scores = EvaluationRecords(self.study).scores
-        return notes_of(scores, (), ModelHost.of(self.study).labels, self.study.command(COMMAND))
+        notes = notes_of(scores, (), ModelHost.of(self.study).labels, self.study.command(COMMAND))
+        return notes[: len(notes) - len(left_out_lines(scores))]
 
     @cached(*SCORED)
     def scored(self, make: Callable[..., Exhibit], /, group: str = "", **options: bool) -> Exhibit:
