@@ -272,6 +272,21 @@ def test_embeddings_that_are_not_finite_fail_the_model_and_keep_what_was_made(st
     assert list(status(study).values()).count("evaluated") == 5
 
 
+def test_an_interrupted_run_goes_on_where_it_was(study: Study, loader: Loader) -> None:
+    class Interrupted(FakeModel):
+        def embed(self, *args: Any, **options: Any) -> Any:
+            if len(self.calls) == 4:
+                raise KeyboardInterrupt
+            return super().embed(*args, **options)
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(study, models=["one"], load=Loader(model=Interrupted()))
+    there = len(EvaluationRecords(study).scores)
+    assert 0 < there < 6
+    outcome = evaluate(study, models=["one"], load=loader)
+    assert (outcome.kept, outcome.made) == (there, 6 - there)
+
+
 def test_a_kill_loses_no_score(study: Study, loader: Loader) -> None:
     class Killed(FakeModel):
         def embed(self, *args: Any, **options: Any) -> Any:

@@ -100,8 +100,9 @@ def test_a_data_set_that_cannot_be_read_leaves_all_scores(evaluated: Study, tmp_
     assert (evaluated.folder / "scores.parquet").read_bytes() == before
 
 
-def test_a_model_that_fails_is_a_row_with_its_reason(study: Study) -> None:
-    outcome = evaluate(study, load=broken("one"))
+@pytest.mark.parametrize("chosen", [(), ("one",)])
+def test_a_model_that_fails_is_a_row_with_its_reason(study: Study, chosen: tuple[str, ...]) -> None:
+    outcome = evaluate(study, models=chosen, load=broken("one"))
     assert outcome.failures == {"one": WHY}
     scores = EvaluationRecords(study).scores
     mine = scores[scores["model"] == "one"]
