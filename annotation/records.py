@@ -120,6 +120,9 @@ class RuleResult(Record):
     rules: tuple[RuleSpec, ...] = Field(
         default=(), description="the rules that decided; empty if one threshold decided"
     )
+    scope: Literal["transformation", "language", "task"] = Field(
+        default="language", description="what one verdict is for (`acceptance.scope`)"
+    )
     probabilities: tuple[Chance, ...] = Field(default=(), description="P of each of `rules`, in their order")
     blocks: tuple[int, ...] = Field(
         default=(), description="for a rule by blocks: number of pairs after each block, including withdrawn pairs"

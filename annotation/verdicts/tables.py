@@ -435,13 +435,12 @@ def wrong(limits: QualityLimits, questions: Collection[Question]) -> str:
 
 
 def joined(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdicts, those on the same ratings as one that names all their languages, as some scopes have it."""
+    """Return the verdicts, equal ones for all languages together as one that names the languages."""
     groups = defaultdict[Hashable, list[Verdict]](list)
     for verdict in verdicts:
-        basis = (
-            (verdict.n_pairs, verdict.output_languages, repr(verdict.questions)) if verdict.n_pairs else verdict.unit
-        )
-        groups[verdict.transformation, verdict.task_type, basis].append(verdict)
+        alone = verdict.result.scope != "transformation"
+        basis = verdict.unit if alone else (verdict.transformation, verdict.decision, verdict.reasons)
+        groups[basis].append(verdict)
     return [
         group[0].model_copy(update={"language": ", ".join(verdict.language for verdict in group)})
         for group in groups.values()
@@ -465,7 +464,7 @@ def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
 def cards(verdicts: Sequence[Verdict], rubric: Rubric, called: ItemNames) -> list[Card]:
     """Return a card for each verdict, with its means, and shares that decide, on their scales; none if too many.
 
-    Verdicts on the same ratings share a card.
+    Equal verdicts for all languages together share a card.
     """
     shown = joined(verdicts)
     return [

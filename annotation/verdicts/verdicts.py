@@ -225,6 +225,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
                 rule=rule.rule,
                 threshold=math.nan if rule.rules else rule.threshold,
                 rules=tuple(rules),
+                scope=rule.scope,
                 probabilities=tuple(probabilities),
                 **({"blocks": progress.ends, "looks": progress.looks} if progress else {}),
             ),
