@@ -340,7 +340,8 @@ def all_exhibits(material: ReportMaterial, choices: Choices) -> dict[str, Exhibi
         sensitivity_tables.profiles(results),
     ]
     exhibits += material.comparisons
-    noted = [paper_tables.with_notes(exhibit, results.notes) for exhibit in exhibits]
+    notes = tuple(map(paper_tables.worded, results.notes))
+    noted = [replace(exhibit, notes=(*exhibit.notes, *notes)) for exhibit in exhibits]
     # The notes of all other tables name what was left out.
     return {exhibit.name: exhibit for exhibit in (*noted, paper_tables.left_out(results)) if len(exhibit.frame)}
 

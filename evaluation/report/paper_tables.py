@@ -124,17 +124,13 @@ def exhibit(
     name: str, caption: str, frame: pd.DataFrame, columns: Mapping[str, Cell] | pd.DataFrame, notes: Iterable[str] = ()
 ) -> Exhibit:
     """Return an exhibit with `notes` on what it lacks, in the displayed names of transformations and axes."""
-    table = Exhibit.of(name, caption, frame, columns, map(_worded, notes))
+    table = Exhibit.of(name, caption, frame, columns, map(worded, notes))
     compared = any(_ARROW in text for _, cells in table.printed.items() for text in cells)
     return replace(table, notes=(*table.notes, _OWN_ORIGINALS)) if compared else table
 
 
-def with_notes(table: Exhibit, notes: Sequence[str]) -> Exhibit:
-    """Return the table with the report's notes added to its own."""
-    return replace(table, notes=(*table.notes, *map(_worded, notes)))
-
-
-def _worded(note: str) -> str:
+def worded(note: str) -> str:
+    """Return a note with the names of transformations and axes as people read them."""
     for name in sorted((name for name in {*KNOWN, *AXES} if "_" in name), key=len, reverse=True):
         note = note.replace(name, display(name, pooled=False))
     return note

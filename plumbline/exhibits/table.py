@@ -177,7 +177,9 @@ class Exhibit:
         if cut and len(printed) > MOST_ROWS:
             caption = f"{caption}; the first {MOST_ROWS} of {len(printed):,} rows (all are in the file)"
             printed = printed.head(MOST_ROWS)
-        return Table(read_by_people(printed), f"{caption} ({self.name}.csv)", self.notes)
+        # Columns that say nothing are left out.
+        filled = [column for column in printed.columns if printed.empty or {*printed[column]} - {"", UNDEFINED}]
+        return Table(with_minus(printed[filled]), f"{caption} ({self.name}.csv)", self.notes)
 
     def text(self, empty: str = "nothing", most: int | None = None) -> str:
         """Return the table for a terminal: caption, columns and notes; `empty` in place of no rows.
@@ -305,12 +307,6 @@ def _line(cells: Iterable[str]) -> str:
 def is_numeric(cells: Iterable[str]) -> bool:
     """Return whether a column holds numbers, which stand at its right: no cell has a letter but the word "to"."""
     return not any(map(str.isalpha, "".join(cells).replace(" to ", "")))
-
-
-def read_by_people(printed: pd.DataFrame) -> pd.DataFrame:
-    """Return a printed table as pages show it: with minus signs, and without columns that say nothing."""
-    filled = [column for column in printed.columns if printed.empty or {*printed[column]} - {"", UNDEFINED}]
-    return with_minus(printed[filled])
 
 
 def with_minus(printed: pd.DataFrame) -> pd.DataFrame:
