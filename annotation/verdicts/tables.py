@@ -27,6 +27,7 @@ from plumbline.study.subject import KNOWN, PAIRS, ItemNames
 from plumbline.words import count
 
 CARDS = 24  # as many a reader looks at; of more verdicts there is a figure
+_LISTED = 5  # languages; more are counted
 AT_LEAST = "AC2 and alpha at least"
 SIMULATED = "SIMULATED RATINGS, A REHEARSAL: made up to show that the flow works; they measure nothing."
 
@@ -230,11 +231,7 @@ def verdicts_exhibit(verdicts: Sequence[Verdict], called: ItemNames = PAIRS, *, 
     `called` are the study's words for its items; `labels` is whether the numbers of labels are printed.
     """
     scope = "Language, task" if any(verdict.task_type for verdict in verdicts) else "Language"
-    shared = {
-        (verdict.transformation, language, verdict.task_type): verdict.language
-        for verdict in joined(verdicts)
-        for language in verdict.language.split(", ")
-    }
+    shared = {verdict.unit: languages for languages, group in _by_languages(verdicts) for verdict in group}
     rows = []
     for verdict in verdicts:
         row = {called.judged.capitalize(): display(verdict.transformation, pooled=False)}
@@ -436,15 +433,19 @@ def wrong(limits: QualityLimits, questions: Collection[Question]) -> str:
 
 def joined(verdicts: Iterable[Verdict]) -> list[Verdict]:
     """Return the verdicts, equal ones for all languages together as one that names the languages."""
+    return [group[0].model_copy(update={"language": languages}) for languages, group in _by_languages(verdicts)]
+
+
+def _by_languages(verdicts: Iterable[Verdict]) -> Iterator[tuple[str, list[Verdict]]]:
+    """Yield groups of equal verdicts for all languages together, each after its languages in words."""
     groups = defaultdict[Hashable, list[Verdict]](list)
     for verdict in verdicts:
         alone = verdict.result.scope != "transformation"
         basis = verdict.unit if alone else (verdict.transformation, verdict.decision, verdict.reasons)
         groups[basis].append(verdict)
-    return [
-        group[0].model_copy(update={"language": ", ".join(verdict.language for verdict in group)})
-        for group in groups.values()
-    ]
+    for group in groups.values():
+        names = [verdict.language for verdict in group]
+        yield ", ".join(names) if len(names) <= _LISTED else f"{len(names)} languages", group
 
 
 def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:

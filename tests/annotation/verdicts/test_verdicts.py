@@ -101,7 +101,7 @@ def test_what_a_study_asks_more_leaves_undecided() -> None:
     assert judged(pairs, frame)[0].decision == "accepted"
 
 
-def test_scopes_judge_what_they_say_and_fall_back_to_nothing() -> None:
+def test_scopes_judge_what_they_say_and_fall_back_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """English 5, 5 (sts, retrieval), German 2, 2: together 3.5."""
     german = [pair(number, language="de", output_language="de") for number in (0, 1)]
     pairs = [pair(0), pair(1, task="retrieval"), *german]
@@ -123,6 +123,8 @@ def test_scopes_judge_what_they_say_and_fall_back_to_nothing() -> None:
             len(languages) == 1,
         )
     assert len(joined([*found, found[0].model_copy(update={"language": "fr"})])) == 3  # of equal numbers by chance
+    monkeypatch.setattr("annotation.verdicts.tables._LISTED", 1)
+    assert [verdict.language for verdict in joined(judged(pairs, frame, scope="transformation"))] == ["2 languages"]
     english = {("en", "sts"): ("undecided", 1), ("en", "retrieval"): ("undecided", 1)}
     assert by("task", 2) == {**english, ("de", "sts"): ("rejected", 2)}
 
