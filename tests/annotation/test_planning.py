@@ -164,7 +164,6 @@ OVER_RATERS = BY_BOUND | {"interval": "pairs_and_raters"}
 
 
 def answered(pairs: Sequence[Pair], **answers: Any) -> pd.DataFrame:
-    """The answers of three raters to each pair."""
     frame = pd.DataFrame({"pair_id": [one.pair_id for one in pairs for _ in range(3)], **answers})
     about = {"transformation": "paraphrasing", "language": "en", "submitted_at": START, "simulated": True}
     return frame.assign(rater_id=[f"rater-{i}" for i in range(3)] * len(pairs), **about)

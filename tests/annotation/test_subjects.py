@@ -133,3 +133,8 @@ def test_a_question_for_all_texts_is_asked_of_each_group(make: Callable[..., Any
     content["questions"][0]["pools"] = ["texts"]
     study = make(asked={"questions": content["questions"]})
     assert Design.of(study, load_rubric(study)).needed("human") == ("label",)
+
+
+def test_the_sample_study_of_texts_is_drawn(tmp_path: Path) -> None:
+    study = load_study(ROOT / "studies" / "texts.yaml", tmp_path)
+    assert Counter(one.transformation for one in draw_sample(study)) == {"brief": 12, "described": 12}

@@ -96,7 +96,6 @@ ENVIRONMENTS: tuple[tuple[str, str, Mapping[str, str], str], ...] = (
 
 
 def rows() -> Iterator[Bad]:
-    """A row for each line of words and each environment."""
     for words, says in WORDS:
         yield Bad(words[:60], words, lambda place: None, (says,))
     for name, words, environment, says in ENVIRONMENTS:

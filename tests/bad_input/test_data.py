@@ -33,8 +33,6 @@ def _jsonl(*rows: Any) -> bytes:
 
 
 def _table(task: str, name: str, content: bytes | Callable[[Path], object]) -> Callable[[Place], None]:
-    """The study's first data set is this file."""
-
     def spoil(place: Place) -> None:
         file = place.data / name
         if callable(content):
@@ -193,7 +191,6 @@ def _root(place: Place) -> None:
 
 
 def rows() -> Iterator[Bad]:
-    """A row for each file, and for each blank text in each task."""
     for name, task, file, content, says in TABLES:
         yield Bad(f"table: {name}", GENERATE, _table(task, file, content), (says,))
     columns = {"lable": "intent"}

@@ -94,7 +94,6 @@ def _instead(make: Callable[[Path], object]) -> Callable[[Place], None]:
 
 
 def rows() -> Iterator[Bad]:
-    """A row for each line, file, place, mapping and archive."""
     for name, text, says in LINES:
         yield Bad(f"line: {name}", COLLECT, _lines(text), ("answers.csv", says))
     for name, content, says in FILES:

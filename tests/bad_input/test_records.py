@@ -132,7 +132,6 @@ def _edited(place: Place) -> None:
 
 
 def rows() -> Iterator[Bad]:
-    """A row for each damage of each file, its commands in turn."""
     for name, commands in JSON:
         damage = DAMAGE if name == JSON[0][0] else DAMAGE[:5]  # one reader reads them all
         for turn, (what, content) in enumerate(damage):

@@ -179,7 +179,6 @@ PLACES: tuple[tuple[str, Callable[[Path], object], str], ...] = (
 
 
 def rows() -> Iterator[Bad]:
-    """A row for each value, file and place, the commands in turn."""
     commands = itertools.cycle(COMMANDS)
     for path, value, says in VALUES:
         yield Bad(f"{path[:40]}={str(value)[:30]}", next(commands), _changed(path, value), ("study.yaml: ", says))

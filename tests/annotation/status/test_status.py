@@ -148,7 +148,6 @@ def states(status: Status) -> str:
 
 
 def noted(study: Study, name: str, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> None:
-    """A stage in the manifest, as its command notes it."""
     data = study.data_files() if name == "generation" else [study.folder / one for one in inputs]
     with stage(study, name, data, [study.folder / one for one in outputs]):
         pass

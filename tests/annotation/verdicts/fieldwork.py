@@ -34,7 +34,6 @@ class Way:
 
     @property
     def there(self) -> NDArray[np.bool_]:
-        """Which ratings there are."""
         return self.who >= 0
 
 
@@ -45,12 +44,10 @@ def _way(who: Integers, language: Integers | None = None, looks: tuple[int, ...]
 
 
 def _teams(team: Integers) -> Integers:
-    """Three raters for each team."""
     return 3 * team[:, None] + np.arange(3)
 
 
 def even(n: int) -> Way:
-    """Three raters rate everything."""
     return _way(_teams(np.zeros(n, np.int64)))
 
 
@@ -205,7 +202,6 @@ THRESHOLDS = (3.0, 4.0, 4.5)
 def rare(
     way: Way, number: int, *, varied: bool, raters: bool, shares: tuple[float, ...] = BAD, t_alone: bool = False
 ) -> float:
-    """The worst share of lower ends above the mean, with such shares of bad pairs."""
     draw = np.random.default_rng(1)
     made = (nearly_alike(way, number, draw, bad, varied=varied) for bad in shares)
     return max(wrongly_above(one, raters=raters, t_alone=t_alone) for one in made)

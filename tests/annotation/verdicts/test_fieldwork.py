@@ -27,7 +27,6 @@ MOST = 0.03  # of campaigns whose lower end is above the mean; docs/decisions/00
 
 
 def noise(share: float, number: int) -> float:
-    """Three standard errors of a share."""
     return 3 * math.sqrt(share * (1 - share) / number)
 
 

@@ -219,3 +219,20 @@ def test_blocks_may_not_change_once_ratings_came(brief: Study) -> None:
     )
     with pytest.raises(StudyError, match="raters.blocks none, now 8, 16, 24.* another name: the blocks"):
         fix_rules(CampaignRecords(by_blocks))
+
+
+def test_withdrawn_pairs_are_passed_over() -> None:
+    found = frame(60, [1, 5, 3, 3])
+    gone = found[~found["pair_id"].isin(ORDER[:2])]
+    group = progress(gone, dealt=PairCoverage(coverage_of(gone).raters, ORDER[:2]))
+    assert [look.pairs for look in group.looks if look.question == "quality"] == [18, 38, 58]
+    assert group.complete == 3
+
+
+def test_a_look_that_decided_still_must_on_what_counts_now() -> None:
+    decided = progress(frame(20, [5, 4]))
+    same = progress(frame(20, [5, 4]), after(decided))
+    assert (same.decision, same.level) == ("accepted", decided.level)
+    changed = progress(frame(20, [1, 5, 3, 3]), after(decided))
+    assert changed.decision == "undecided"
+    assert progress(frame(20, [5, 4]), after(changed)).decision == "undecided"  # as it was taken last

@@ -50,7 +50,6 @@ def items(*orders: tuple[str, ...], language: str = "en") -> list[Pair]:
 
 
 def given(pairs: list[Pair], answer: dict[str, str], question: str = "preference") -> pd.DataFrame:
-    """One rater's answers, by the system that stands at a."""
     rows = [(one.pair_id, "ada", question, answer[one.systems.split('"')[3]]) for one in pairs]
     return pd.DataFrame(rows, columns=["pair_id", "rater_id", "question", "answer"])
 

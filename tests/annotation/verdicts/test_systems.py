@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -258,3 +259,12 @@ def test_cards_come_by_language_with_the_best_first_and_show_the_share_that_reje
     assert order == [("de", "ours"), ("de", "theirs"), ("en", "ours"), ("en", "theirs")]
     (mean,) = cards([first], Rubric.model_construct(), ItemNames("system", "pair"))[0].means
     assert first.decision == "rejected" and mean.limit == 50 and mean.at is not None and mean.at < 50
+
+
+def test_p_that_decides_stays_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = compared(ratings(), PAIRS, Design(("quality",)), PairSubject())
+    longer = replace(found, differences=found.differences.assign(question="correct in verdict of the answer"))
+    monkeypatch.setenv("COLUMNS", "80")
+    _, head, *lines = differences_exhibit(longer, ItemNames("system", "pair")).text().splitlines()
+    assert "Difference [95%]" in head and "p (Holm)" in head and max(map(len, [head, *lines[:5]])) <= 80
+    assert [line.split()[-1] for line in lines if "theirs" in line.lower()] == ["0.0009", "0.0248", "0.0248"]
