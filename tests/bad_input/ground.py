@@ -62,6 +62,16 @@ class Place:
 Spoil = Callable[[Place], None]
 
 
+def instead(file: Callable[[Place], Path], make: Callable[[Path], object]) -> Spoil:
+    """Put something else in the place of a file."""
+
+    def spoil(place: Place) -> None:
+        file(place).unlink(missing_ok=True)
+        make(file(place))
+
+    return spoil
+
+
 @dataclass(frozen=True)
 class Bad:
     """One bad input: which command meets it, how it comes about, and what the line holds."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .ground import COLUMNS, Bad, Place
+from .ground import COLUMNS, Bad, Place, instead
 
 E = "--study {s} --exports {e}"
 COLLECT = f"collect {E} --csv {{p}}/answers.csv --columns {COLUMNS}"
@@ -85,14 +85,6 @@ def _lines(text: str) -> Callable[[Place], None]:
     return spoil
 
 
-def _instead(make: Callable[[Path], object]) -> Callable[[Place], None]:
-    def spoil(place: Place) -> None:
-        place.csv.unlink()
-        make(place.csv)
-
-    return spoil
-
-
 def rows() -> Iterator[Bad]:
     for name, text, says in LINES:
         yield Bad(f"line: {name}", COLLECT, _lines(text), ("answers.csv", says))
@@ -101,7 +93,7 @@ def rows() -> Iterator[Bad]:
             f"file: {name}", COLLECT, lambda place, c=content: place.csv.write_bytes(c) and None, ("answers.csv", says)
         )  # type: ignore[misc]
     for name, make, says in PLACES:
-        yield Bad(f"place: {name}", COLLECT, _instead(make), ("answers.csv", says))
+        yield Bad(f"place: {name}", COLLECT, instead(lambda place: place.csv, make), ("answers.csv", says))
     for mapping, says in MAPPINGS:
         words = f"collect {E} --csv {{p}}/answers.csv --columns {mapping}"
         yield Bad(f"mapping: {mapping}", words, lambda place: None, ("--columns: ", says))

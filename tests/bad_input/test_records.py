@@ -19,7 +19,7 @@ from plumbline.identity import identity
 from plumbline.store import read_json
 from plumbline.study import file_hash
 
-from .ground import COLUMNS, Bad, Place
+from .ground import COLUMNS, Bad, Place, instead
 
 E = "--study {s} --exports {e}"
 STATUS, ACCEPT, SAMPLE = f"status {E}", f"accept {E}", f"sample {E}"
@@ -94,12 +94,7 @@ def _bytes(name: str, content: bytes) -> Callable[[Place], None]:
 
 
 def _instead(name: str, make: Callable[[Path], object]) -> Callable[[Place], None]:
-    def spoil(place: Place) -> None:
-        file = place.records / name
-        file.unlink(missing_ok=True)
-        make(file)
-
-    return spoil
+    return instead(lambda place: place.records / name, make)
 
 
 def _table(name: str, change: Callable[[pa.Table], pa.Table]) -> Callable[[Place], None]:

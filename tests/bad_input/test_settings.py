@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from .ground import COLUMNS, SECRET, Bad, Place
+from .ground import COLUMNS, SECRET, Bad, Place, instead
 
 E = "--study {s} --exports {e}"
 #: Commands that read a study before anything else.
@@ -160,14 +160,6 @@ def _written(content: bytes) -> Callable[[Place], None]:
     return lambda place: place.file.write_bytes(content) and None
 
 
-def _instead(make: Callable[[Path], object]) -> Callable[[Place], None]:
-    def spoil(place: Place) -> None:
-        place.file.unlink()
-        make(place.file)
-
-    return spoil
-
-
 PLACES: tuple[tuple[str, Callable[[Path], object], str], ...] = (
     ("nothing", lambda file: None, "no study file"),
     ("a folder", lambda file: file.mkdir(), "is a folder, not a file"),
@@ -185,7 +177,7 @@ def rows() -> Iterator[Bad]:
     for name, content, says in FILES:
         yield Bad(f"file: {name}", next(commands), _written(content), ("study.yaml: ", says))
     for name, make, says in PLACES:
-        yield Bad(f"place: {name}", next(commands), _instead(make), ("study.yaml", says))
+        yield Bad(f"place: {name}", next(commands), instead(lambda place: place.file, make), ("study.yaml", says))
 
 
 ROWS = tuple(rows())
