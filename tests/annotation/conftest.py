@@ -90,6 +90,12 @@ def started_servers(migrated_databases: None) -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def without_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands do not say the next step, for which each reads the study once more (a third of a command's time)."""
+    monkeypatch.setattr("plumbline.__main__._say_next", lambda options: None)
+
+
 @pytest.fixture(scope="module")
 def usual_passwords(quick_passwords: None) -> Iterator[None]:
     """Servers hash passwords as they do for people: for tests of what signing in costs."""

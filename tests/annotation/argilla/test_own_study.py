@@ -22,7 +22,7 @@ from tests.commands import here
 from tests.concluded import concluded
 from tests.streamlit_app.conftest import APP, VIEWS, go_to
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = pytest.mark.usefixtures("undrawn", "without_next")
 
 TYPOS = {"name": "typing_errors", "axis": "noise", "function": "generation.examples:typos",
          "raters": {"asked": {"en": "The program swapped neighbouring letters."}}}  # fmt: skip

@@ -264,6 +264,7 @@ def sampled(market: type[Market], study: Study, ends: ExitStack) -> Market:
     return crowd
 
 
+@pytest.mark.usefixtures("without_next")
 @pytest.mark.parametrize("market", [OnMTurk, OnProlific, OnLink])
 def test_every_count_is_the_bill_whatever_workers_do(variant: Make, market: type[Market]) -> None:
     """A trial, who leaves, who is rejected or excluded and replaced, a withdrawn pair, a further wave, and bonuses."""
@@ -317,6 +318,7 @@ def test_every_count_is_the_bill_whatever_workers_do(variant: Make, market: type
         assert bill.planned == numbers[-1]
 
 
+@pytest.mark.usefixtures("without_next")
 @pytest.mark.parametrize(
     ("market", "crash"),
     [(OnProlific, "after _intend"), (OnProlific, "after approve"), (OnLink, "before approve"),
@@ -433,6 +435,7 @@ def status_of(study: Study) -> str:
     return status_text(read_status(Evidence(study), datetime.now(UTC)), more=True)
 
 
+@pytest.mark.usefixtures("without_next")
 def test_every_command_prints_the_same_numbers_for_a_study(variant: Make, tmp_path: Path) -> None:
     """Before anything is drawn, when it is, by batches, in the status and in the report; of ten studies."""
     counts = {}

@@ -104,6 +104,7 @@ def test_a_campaign_by_commands_alone(
     _refuse_ids_outside_the_ledger(study)
 
 
+@pytest.mark.usefixtures("without_next")
 def test_what_waits_and_what_is_owed_is_said(variant: Make, crowd: Crowd, site: MTurkSite) -> None:
     study = drawn(variant)
     crowd(study, "launch", *LIVE)
@@ -123,6 +124,7 @@ def test_what_waits_and_what_is_owed_is_said(variant: Make, crowd: Crowd, site: 
     assert "owed" not in crowd(study, "close", "--live")[1]
 
 
+@pytest.mark.usefixtures("without_next")
 def test_an_excluded_worker_is_paid_only_once_the_cost_is_confirmed(
     variant: Make, crowd: Crowd, site: MTurkSite
 ) -> None:

@@ -148,6 +148,7 @@ def test_after_a_rehearsal_the_next_step_is_real_workers(variant: Make, crowd: C
     assert following.command == f"plumbline crowd plan --platform link --live {study.arguments}"
 
 
+@pytest.mark.usefixtures("without_next")
 def test_each_worker_saw_the_outputs_of_a_page_in_an_order_of_their_own(tmp_path: Path, crowd: Crowd) -> None:  # noqa: F811
     study = systems(tmp_path, *SYSTEMS, sample={"pairs": 6, "together": True, "batch": 9}, crowd=CROWD)
     crowd(study, "launch", *PLAY)
@@ -177,6 +178,7 @@ def test_the_same_seed_gives_the_same_crowd(variant: Make, tmp_path: Path) -> No
     assert len({worker.speed for worker in workers}) == 1000
 
 
+@pytest.mark.usefixtures("without_next")
 def test_the_limit_is_practised_and_live_is_refused(variant: Make, crowd: Crowd) -> None:  # noqa: F811
     study = drawn(variant, crowd={**CROWD, "share": 1.0, "fee": 0.25})
     assert "a rehearsal spends money and needs a limit; add --max-cost DOLLARS" in crowd(study, "launch", *PLAY[:2])[2]
@@ -186,6 +188,7 @@ def test_the_limit_is_practised_and_live_is_refused(variant: Make, crowd: Crowd)
     assert "2 batches offered now" in out and "$6.00 is already spent or reserved, and the limit is $6.01" in complaint
 
 
+@pytest.mark.usefixtures("without_next")
 def test_a_rehearsal_never_stands_beside_people(variant: Make, crowd: Crowd, site: MTurkSite) -> None:  # noqa: F811
     study = drawn(variant)
     crowd(study, "launch", *PLAY)
@@ -225,6 +228,7 @@ def test_a_rehearsal_never_stands_beside_people(variant: Make, crowd: Crowd, sit
     assert crowd(copy, *steps[-1].split()[2:5])[0] == 0
 
 
+@pytest.mark.usefixtures("without_next")
 def test_a_look_after_a_block_of_a_rehearsal_decides_nothing_of_people(variant: Make, crowd: Crowd) -> None:  # noqa: F811
     study = drawn(
         variant,
@@ -244,6 +248,7 @@ def test_a_look_after_a_block_of_a_rehearsal_decides_nothing_of_people(variant: 
     assert not CampaignRecords(study).models(BLOCK_LOOKS)
 
 
+@pytest.mark.usefixtures("without_next")
 def test_ratings_of_a_rehearsal_are_refused_beside_a_files(variant: Make, crowd: Crowd) -> None:  # noqa: F811
     study = drawn(variant)
     crowd(study, "launch", *PLAY)
