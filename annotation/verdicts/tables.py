@@ -480,7 +480,7 @@ def cards(verdicts: Sequence[Verdict], rubric: Rubric, called: ItemNames) -> lis
                 ),
                 *(_on_scale(row, (0, 1)) for row in _shares(verdict)),
             ],
-            "; ".join(in_own_words(verdict.reasons, called)),
+            "; ".join((*in_own_words(verdict.reasons, called), *pooled(verdict))),
         )
         for verdict in (shown if len(shown) <= CARDS else ())
     ]

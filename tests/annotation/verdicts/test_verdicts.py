@@ -49,7 +49,10 @@ def test_translations_share_their_pools_ratings_and_name_its_languages() -> None
     found = judged(pairs, frame, min_pairs=1)
     assert [(v.decision, v.n_pairs) for v in found] == [("accepted", 3)] * 2
     assert found[0].output_languages == found[1].output_languages == ("es", "tr")
-    assert "on pooled ratings (translation 2, cross-translation 1)" in " ".join(verdict_text(found).split())
+    rubric = load_rubric(load_study(ROOT / "studies" / "demo.yaml"))
+    shared = "on pooled ratings (translation 2, cross-translation 1)"
+    assert shared in " ".join(verdict_text(found).split())
+    assert all(card.reason.endswith(shared) for card in cards(found, rubric, PAIRS))
     few = judged(pairs, frame, min_pairs=2)  # of cross_translation's own there is one pair, whatever its pool has
     assert [v.decision for v in few] == ["accepted", "undecided"]
     assert few[1].reasons == ("pairs of cross_translation itself in the pool: 1; at least 2 are needed",)
