@@ -131,3 +131,6 @@ def test_the_gallery_has_a_study_and_a_row_for_each_set() -> None:
     page = (ROOT / "docs" / "real.md").read_text(encoding="utf-8")
     assert len(files) == 10 and all(f"--out studies/real/{file.name}" in page for file in files)
     assert all(load_study(file).name == file.stem for file in files)
+    kinds = [kind for file in files for kind in load_study(file).kinds.values() if kind.axis == "imported"]
+    # As `import` writes them: what several systems wrote is rated by the same people, who do not learn whose it is.
+    assert len(kinds) == 31 and {kind.queue for kind in kinds} == {"systems"}
