@@ -448,3 +448,34 @@ def test_the_original_stays_in_sight_and_questions_stand_in_rows(page: Page) -> 
         "part => part.scrollHeight > part.clientHeight && part.tabIndex === 0"
     )
     assert findings(page) == []
+
+
+def test_a_screen_reader_hears_pair_task_texts_questions(page: Page) -> None:
+    desk = Desk(page, [WORDED], TEXTS)
+    desk.begin()
+    expect(page.get_by_role("main")).to_match_aria_snapshot(
+        """
+        - main:
+          - heading "Formal politeness, German" [level=1]
+          - paragraph: 0 of 12 pairs done
+          - button "Instructions"
+          - status
+          - heading "Pair 1 of 12" [level=2]
+          - paragraph: "What was asked: The program was asked for a polite text."
+          - heading "Original" [level=3]
+          - paragraph: The cat sat on mat 0.
+          - heading "New text" [level=3]
+          - paragraph: On mat 0 sat the cat.
+          - radiogroup "Is it good?":
+            - radio "1 not at all"
+            - radio "2 hardly"
+            - radio "3 half"
+            - radio "4 mostly"
+            - radio "5 fully"
+          - button "Comment"
+          - button "I cannot judge this pair (discard it)"
+          - alert
+          - button "Back"
+          - button "Next"
+        """
+    )

@@ -33,7 +33,7 @@ from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
 from plumbline.study import Study
 from tests.annotation.argilla_site import term
-from tests.annotation.campaigns import answer, dataset, pending, rater, small, systems
+from tests.annotation.campaigns import ALONE, answer, dataset, pending, rater, small, systems
 from tests.annotation.human.studies import study_of
 from tests.axe import findings
 from tests.conftest import browsing, make_variant
@@ -622,3 +622,26 @@ def test_no_answer_by_the_api_breaks_the_server_or_what_is_collected(
         answer(argilla, user, record, "submitted", quality=3, fluency=3)
     collected = collect(study, argilla)
     assert len(collected) == 8 and collected["comment"].str.len().max() == len(long)  # as it was stored
+
+
+def test_queues_that_are_called_alike_have_the_studies_names_or_what_was_asked(
+    argilla: Argilla, study: Study, user: server.User, variant: Make, page: Page
+) -> None:
+    crowded = small(variant, "crowded", transformations=["paraphrasing"], sample={"pairs": 8, **ALONE})
+    sign_in(page, argilla.url, user)
+    rows = page.get_by_role("rowheader")
+    expect(rows).to_have_text([re.compile(r"^[^(]+$")])
+    publish(crowded, argilla)
+    page.reload()
+    expect(rows).to_have_text([re.compile(r"\(crowded\)$"), re.compile(rf"\({study.name}\)$")])
+
+    def as_one_study(route: Route) -> None:
+        answer = route.fetch(max_retries=3)
+        listed = answer.json()
+        for number, item in enumerate(listed["items"]):
+            item["metadata"]["rate"].update(study="one", asked=f"Request {number}")
+        route.fulfill(response=answer, json=listed)
+
+    page.route("**/api/v1/me/datasets", as_one_study)
+    page.reload()
+    expect(rows).to_have_text([re.compile(r"\(Request \d\)$")] * 2)

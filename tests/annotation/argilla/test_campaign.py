@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID
@@ -264,3 +265,11 @@ def test_two_commands_at_once_on_one_campaign_are_refused(argilla: Argilla, vari
     ):
         publish(study, argilla)
     assert sum(publish(study, argilla).new.values()) == 4
+
+
+def test_translations_have_a_dataset_for_each_pair_of_languages(argilla: Argilla, variant: Make) -> None:
+    study = small(variant, "shared", transformations=["translation", "cross_translation"])
+    pairs = CampaignRecords(study).pairs
+    expected = Counter(f"shared-translation-EN-{pair.output_language.upper()}" for pair in pairs)
+    assert {pair.transformation for pair in pairs} == {"translation", "cross_translation"} and len(expected) > 1
+    assert publish(study, argilla).new == expected

@@ -29,6 +29,7 @@ from annotation.human.records import ANSWERS, UNKNOWN, HumanAnswer
 from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
 from annotation.ratings.answers import Answer
+from annotation.ratings.decisions import decide
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines, write_answers
 from annotation.verdicts.evidence import Evidence
@@ -308,3 +309,48 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
         number = items[one.item].shown.index(one.candidate) + 1
         assert one.value == 3 * texts[items[one.item].pair_id][number - 1].endswith("is here.")
         assert one.place == {"a": (6, 5, 4, 3, 2, 1), "c": (3, 1, 2, 4, 5, 6)}[rated[one.rater_id]][number - 1]
+
+
+def test_an_excluded_participants_place_is_opened_again_and_costs_what_it_did(tmp_path: Path) -> None:
+    study = for_participants(tmp_path, 2)
+    with prolific_site() as site:
+        step = partial(campaigns.step, study, site)
+        step(lambda campaign: campaign.launch(0))
+        (posted,), (room,) = site.studies, site.rooms.opened
+
+        def work(pid: str) -> None:
+            """A participant grades everything alike."""
+            rater = worker_pseudonym(campaigns.KEY, study.name, "prolific", pid * 24)
+            site.rooms.given[room, rater] = [
+                Answer(
+                    pair_id=pair.pair_id,
+                    submitted_at=f"2026-03-01T10:0{turn}:00+00:00",
+                    values=dict.fromkeys(NAMES, "g0"),
+                )
+                for turn, pair in enumerate(CampaignRecords(study).shown, 1)
+            ]
+            site.submit(site.join(posted, pid * 24))
+
+        work("a")
+        work("b")
+        step(collecting.collect)
+        step(judging.approve_all)
+        spent: list[int] = []
+        step(lambda campaign: spent.append(campaign.ledger.spent()))
+        bad = worker_pseudonym(campaigns.KEY, study.name, "prolific", "b" * 24)
+        decide(study, bad, exclude=True, reason="all alike")
+        with pytest.raises(PlaceError):
+            site.join(posted, "c" * 24)
+        for limit in (spent[0], 10**6, 10**6):  # nothing beyond the limit, and once alone
+            step(lambda campaign: campaign.launch(0), limit=limit)
+            step(lambda campaign: spent.append(campaign.ledger.spent()))
+        assert spent == [150, 150, 225, 225]  # a place costs 60 cents and Prolific's quarter
+        work("c")
+        step(collecting.collect)
+        step(judging.approve_all)
+        step(lambda campaign: campaign.close())
+        step(lambda campaign: spent.append(campaign.ledger.spent()))
+        assert spent[-1] == 225  # no place is empty
+    ratings = CampaignRecords(study).ratings
+    assert set(ratings.loc[ratings["again"], "rater_id"]) == {bad} and not ratings["surplus"].any()
+    assert ratings["rater_id"].nunique() == 3

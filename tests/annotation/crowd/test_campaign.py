@@ -26,6 +26,7 @@ from annotation.crowd.platform import CLASSES, Platform, RefusedError
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
 from annotation.ratings.decisions import decide, withdraw
 from annotation.sampling.queues import block_numbers
+from annotation.sampling.sample import extend_sample
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import StudyError
@@ -479,3 +480,27 @@ def test_answers_that_cannot_be_read_are_named_and_left_to_a_person(variant: Mak
     step(study, site, lambda campaign: left.extend(judging.approve_all(campaign)[1]))
     assert [(case.advice, case.work.submission.submission_id) for case in left] == [("ask", bad)]
     assert site.assignments[good].status == "Approved"
+
+
+def test_an_extended_sample_is_offered_in_batches_of_its_own(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant, sample={"pairs": 4, "batch": 4, "repeats": 0}, acceptance={"min_pairs": 4})
+    assert launch(study, site).posted == 1
+    grown = variant(
+        name="crowd",
+        transformations=["paraphrasing"],
+        sample={"pairs": 8, "batch": 4, "repeats": 0},
+        raters={"per_pair": 2},
+        acceptance={"min_pairs": 4},
+        crowd=campaigns.CROWD,
+    )
+    wave = extend_sample(grown, "more")
+    for hit in list(site.hits):
+        for worker in "AB":
+            work(study, site, hit, worker)
+    step(grown, site, collect)
+    step(grown, site, judging.approve_all)
+    launch(grown, site)
+    with Ledger(grown.scratch / LEDGER, grown.name, "mturk", "live") as ledger:
+        batches = [set(one.batch.pair_ids) for one in ledger.offered()]
+    new = {pair.pair_id for pair in CampaignRecords(grown).pairs if pair.wave == wave.number}
+    assert len(batches) == 2 and len(new) == 4 and new <= batches[1] and not new & batches[0]

@@ -330,3 +330,13 @@ def test_what_cannot_be_offered_is_refused_before_any_call(variant: Callable[...
     with pytest.raises(RefusedError, match="MTurk takes at most 65,535; set sample.batch below"):
         platform.post(many, "t")
     assert "CreateHITWithHITType" not in site.calls
+
+
+def test_an_extension_that_was_lost_is_not_made_twice(study: Study, site: MTurkSite) -> None:
+    platform = mturk(study, site)
+    hit = platform.post(make_offer(places=2), "t")
+    site.fault = once("CreateAdditionalAssignmentsForHIT", "after", "error")
+    with pytest.raises(UncertainError):
+        platform.extend(hit, places=4, token="more")
+    platform.extend(hit, places=4, token="more")
+    assert platform.posted(hit).places == 4
