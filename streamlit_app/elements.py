@@ -35,7 +35,7 @@ _COMMAND = re.compile(r"`((?:plumbline|streamlit) [^`]+)`")
 _ICON = ":material/download:"
 _FIT = {"type": "fit-x", "contains": "padding"}
 _MARGINS = {"left": 45, "right": 30, "top": 5, "bottom": 5}
-_NAMES = 240  # pixels for the names of a chart's rows
+_NAMES = 240, 340  # pixels for the names of a chart's rows, on a phone and on a laptop
 _PHONE = 600  # pixels: a chart that is narrower is on a phone
 _ON_PHONE, _WHOLE = 120, 25  # pixels for rows' names there, if one has more letters than stay whole
 _ROOM = 40  # characters in a row of a legend on a phone
@@ -108,7 +108,7 @@ def fitted(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
     """Return the chart with the page's width and its own height; Streamlit would squeeze axes and legends."""
     drawing: Any = chart
     config = {
-        "axisBand": {"labelOverlap": False, "labelLimit": _NAMES},
+        "axisBand": {"labelOverlap": False, "labelLimit": _by_width(*_NAMES)},
         "axis": {"labelFlush": False},  # or the first and the last label leave their ticks
         "axisQuantitative": {"tickCount": _by_width(5, 10)},
         "legend": {"orient": "top", "symbolStrokeWidth": 1},  # beside the chart it would take half of a phone's width
