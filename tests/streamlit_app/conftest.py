@@ -84,6 +84,8 @@ def study(exports: Path) -> Study:
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> Open:
     """Run a page with these arguments, as `streamlit run` does, without an error; equal files are not read again."""
+    # For components, of which the pages have none, it would parse every installed package's metadata for each page.
+    monkeypatch.setattr("streamlit.components.v2.manifest_scanner.scan_component_manifests", list)
 
     def run(*arguments: object, view: str = "answer", **address: str) -> AppTest:
         monkeypatch.setattr("sys.argv", [str(APP), *map(str, arguments)])
