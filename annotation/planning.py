@@ -93,7 +93,7 @@ def outlook(
     scale = design.asked(judged.question).judged_scale
     values = simulated(assumed, size, mean, scale, campaigns, generator)
     if design.blocks:
-        return _by_blocks(values.mean(axis=2), design, judged, scale, Outlook.never(size, mean))
+        return _by_blocks(values.mean(axis=2), design, judged, Outlook.never(size, mean))
     decisions = _at_once(values, design, judged, scale)
     accepted, rejected, undecided = (
         float((decisions == name).mean()) for name in ("accepted", "rejected", "undecided")
@@ -138,18 +138,12 @@ def _width(values: Floats, scale: Sequence[float], interval: str) -> float:
 
 
 def _corrected(quick: Floats, exact: Sequence[float]) -> float:
-    """Return the mean of quick numbers, corrected by the first campaigns' own, which take long.
-
-    Campaigns without an interval are left out; NaN if no campaign has one.
-    """
+    """Return the mean of quick numbers, corrected by the first campaigns' exact ones (NaN without an interval)."""
     return float(pd.Series(quick).mean() + pd.Series(exact - quick[: len(exact)]).mean())
 
 
-def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[float], never: Outlook) -> Outlook:
-    """Return the outlook with looks after the design's blocks.
-
-    The width is that at a campaign's last look.
-    """
+def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, never: Outlook) -> Outlook:
+    """Return the outlook with looks after the design's blocks; the width is that at a campaign's last look."""
     ends = ends_of(design.blocks, pairs.shape[1])
     if ends[0] < FEWEST:
         return never

@@ -191,12 +191,7 @@ class _ServedStudy:
         return any(progress.get("pending", 0) <= self.checks[name] for name, progress in waiting.items())
 
     def _early(self, study: Study, argilla: Argilla, listed: Mapping[str, DatasetListing]) -> Place | None:
-        """Return the group that gets its next block before the open one is complete, or None.
-
-        It gets one if raters have nothing left.
-
-        Raters' queues alone tell: what they answered plays no part, and no look comes earlier for it.
-        """
+        """Return the group that gets its next block early because raters' queues are empty, whatever they answered."""
         since = datetime.now(UTC) - ACTIVE
         at_work = {rater for rater, at in self.answered.items() if at > since}
         undecided = [key for key, group in self.blocks.items() if group.going_on]

@@ -132,10 +132,7 @@ def verdict_hash(verdict: Verdict) -> str:
 def _found(
     verdicts: Sequence[Verdict], plan: Makers, transformation: str, language: str, output_languages: Collection[str]
 ) -> tuple[Verdict | None, str]:
-    """Return the verdict on one language's texts by the present generator and prompts, and the reason for a refusal.
-
-    The reason is empty if the verdict admits them; a refusal may have no verdict.
-    """
+    """Return one language's verdict on the present generator and prompts, if any, and why it admits no texts, or ''."""
     named = [v for v in verdicts if v.transformation == transformation and v.language == language]
     if not named:
         rated = sorted({v.language for v in verdicts if v.transformation == transformation})

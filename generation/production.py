@@ -85,10 +85,7 @@ def generate(
 
 
 def _batch(study: Study, file: Path | None, *, again: bool, cluster: str) -> BatchServer | None:
-    """Return the generator as it is asked through files, if requests go into one or answers came from one.
-
-    Raises StudyError if requests are out that this run would pay twice.
-    """
+    """Return the generator if it is or was asked through files. Raises StudyError if this run would pay twice."""
     if cluster or again:
         refuse_batch(study)
     if not file:

@@ -286,10 +286,7 @@ _ASKED = {
 
 
 def _transformations(file: str, guessed: Guess, name: str, languages: Collection[str]) -> list[str]:
-    """Return the study's lines on the transformations and the generator; `file` names that of the outputs.
-
-    Raters of texts in these `languages` read what was asked in them.
-    """
+    """Return lines on the transformations (asked for in `languages`) and the generator, whose outputs `file` has."""
     sentences = ", ".join(f'{code}: "{words}"' for code, words in _ASKED.items() if code == "en" or code in languages)
     english = ", ".join(sorted({*languages} - _ASKED.keys()))
     raters = [
@@ -540,10 +537,7 @@ def _systems(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _own_questions(name: str, languages: Collection[str]) -> dict[Path, bytes]:
-    """Return a file of questions to start from, by its place; none where there is one.
-
-    It is in English, and in those of the texts' `languages` that its original has.
-    """
+    """Return a file of questions to start from, in English and the texts' `languages`, where there is none."""
     rubrics = [folder / "rubrics" / f"{name}.yaml" for folder in prompt_folders()]
     if any(file.exists() for file in rubrics):
         return {}
@@ -559,10 +553,7 @@ def _own_questions(name: str, languages: Collection[str]) -> dict[Path, bytes]:
 
 
 def _write(contents: Mapping[Path, bytes], file: Path) -> Study:
-    """Write the study (the first file) and what it needs, and return it if its texts can be read; else remove all.
-
-    `file` is the user's, which lacks what the study does.
-    """
+    """Write and return the study (the first file) and what it needs; remove all if its texts cannot be read."""
     target = next(iter(contents))
     for path, content in contents.items():
         with atomic(path, public=True) as part:

@@ -89,10 +89,7 @@ def _call(*words: str) -> list[str]:
 
 
 def _in_turn(parts: dict[str, list[Command]], study: Study) -> int:
-    """Run each part's commands, with their output in the log; return the first failing status.
-
-    Each part is shown with its duration; the tables of SHOWN follow at the end.
-    """
+    """Run each part's commands into the log, show durations and the tables of SHOWN; return a failing status."""
     tables = []
     make_folder(study.scratch)
     with open(study.scratch / LOG, "w+", encoding="utf-8", opener=private) as log:
@@ -115,10 +112,7 @@ def _in_turn(parts: dict[str, list[Command]], study: Study) -> int:
 
 
 def _wait_for(command: Command, log: TextIO) -> int:
-    """Run a command to its end; on Ctrl-C wait until it has ended by itself.
-
-    On a terminal its progress bars are shown.
-    """
+    """Run a command to its end, with progress bars on a terminal; on Ctrl-C wait until it has ended by itself."""
     tty = sys.stderr.isatty()
     bars = {"TQDM_LEAVE": ""} if tty else {"TQDM_DISABLE": "1"}
     with subprocess.Popen(command, stdout=log, stderr=None if tty else log, env={**os.environ, **bars}) as process:

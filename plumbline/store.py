@@ -416,9 +416,6 @@ def as_record(row: dict[str, Any], record: type[R]) -> R:
 
 @functools.cache
 def _names(record: type[Record]) -> tuple[set[str], list[str]]:
-    """Return the names of a record's fields, and those that are lists in tables.
-
-    One set of names for all rows: sets of their own take three times their memory.
-    """
+    """Return a record's field names, and the lists in tables; a set for each row would take three times the memory."""
     fields = record.model_fields
     return set(fields), [name for name, field in fields.items() if get_origin(field.annotation) is tuple]

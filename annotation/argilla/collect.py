@@ -173,10 +173,7 @@ def set_aside(again: Collection[tuple[str, str]], snapshot: Mapping[str, SourceP
 def _refuse_unnamed(
     unlisted: Mapping[str, str], earlier: Mapping[str, SourcePart], current: Mapping[str, SourcePart], file: Path
 ) -> None:
-    """Raise StudyError if answers would be dropped because the study no longer names their raters.
-
-    `unlisted` are the user names, by pseudonym, of people whom it does not name.
-    """
+    """Raise StudyError if answers would be dropped because their raters are `unlisted` (by pseudonym) in the study."""
     had, has = (
         Counter(answer.rater_id for part in parts.values() for answer in part.answers) for parts in (earlier, current)
     )
@@ -212,10 +209,7 @@ def collect_training(records: CampaignRecords, argilla: Argilla, rubric: Rubric)
 def _trained(
     rater: tuple[str, bool], item: TrainingItem, values: Mapping[str, Any] | None, rubric: Rubric
 ) -> TrainingResult:
-    """Return a rater's result on a known pair.
-
-    `values` is None without a submitted answer.
-    """
+    """Return a rater's result on a known pair; `values` is None without a submitted answer."""
     questions = {question.name: question for question in rubric.asked(item.pair.pool)}
     judged = right = 0
     for name, expected in expected_of(item.pair).items():

@@ -286,10 +286,7 @@ def _refuse_answered(argilla: Argilla, rubric_name: str, targets: Sequence[_Targ
 
 
 def _fill(argilla: Argilla, targets: Sequence[_Target], out: Set[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """Create missing datasets and send missing pairs, except those that are `out`.
-
-    Returns by dataset how many pairs are new, and the correction of its words.
-    """
+    """Create missing datasets and send pairs not `out`; return by dataset how many, and the correction of its words."""
     listed, new, corrected = argilla.datasets(), dict[str, int](), dict[str, str]()
     for target in targets:
         dataset = target.listed(listed)
@@ -336,10 +333,7 @@ def fill(
 
 
 def _put_right(argilla: Argilla, dataset: DatasetListing, target: _Target) -> tuple[bool, str]:
-    """Correct a dataset without answers; return whether it can take more pairs, and the corrections.
-
-    An unanswered dataset with other questions (`_refuse_answered`) cannot.
-    """
+    """Correct a dataset without answers; return whether its questions let it take more pairs, and the corrections."""
     words, published = target.words, Words.shown(argilla, dataset.id)
     fixed = target.drawing is not None and target.drawing.number  # see `give_task`
     correction = words.corrects(published)

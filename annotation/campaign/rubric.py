@@ -344,10 +344,7 @@ def _placed(study: Study, path: Path, faults: Iterable[str], sources: Mapping[st
 
 
 def _wrong_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
-    """Yield why a study's rule cannot judge answers to a rubric.
-
-    `pools` are those that the study has; `by_blocks` is whether the rule looks after blocks.
-    """
+    """Yield why a study's rule, which may look after blocks, cannot judge answers to a rubric in its `pools`."""
     if rule.rules:
         yield from _wrong_own_rules(rubric, rule, by_blocks=by_blocks) or _wrong_pools(rubric, rule, pools)
     else:

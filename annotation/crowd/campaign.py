@@ -319,10 +319,7 @@ class CrowdCampaign:
     def _offer(
         self, offers: Sequence[BatchOffer], states: Mapping[str, PlatformOffer]
     ) -> tuple[list[str], list[str], str]:
-        """Open offers again and post the next batches, but no more than a worker's share allows.
-
-        Returns the reopened batches, the platform's refusals (other batches go on), and why the launch stopped early.
-        """
+        """Open offers again, post the next batches; return those reopened, the refusals, and why it stopped early."""
         existing = self.ledger.offered_anywhere()
         to_come = next_batches(self.records, self.platform.mode, existing)
         may_open = most_open(self.spec, len(existing) + len(to_come)) - sum(state.open for state in states.values())

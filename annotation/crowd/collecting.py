@@ -145,10 +145,7 @@ def _only_returned(ratings: pd.DataFrame, source: str, parts: Mapping[str, Sourc
 
 
 def _read(campaign: CrowdCampaign, rubric: Rubric) -> int:
-    """Read the answers of finished submissions that have not been read; return how many are new.
-
-    Unreadable answers are read again: a participant of Prolific may have gone on after submitting.
-    """
+    """Read new answers of finished submissions (unreadable ones again: people may have gone on); return how many."""
     ledger = campaign.ledger
     todo = [work for work in ledger.work() if work.submission.state in COUNTED and not work.collected]
     for work in tqdm(todo, unit="submission", desc=f"[{campaign.name.label}] reading answers", disable=not todo):

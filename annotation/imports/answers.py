@@ -220,10 +220,7 @@ def _ranking(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale
 def _numbered(
     text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale | None, *, falls: bool
 ) -> ImportedQuestion | None:
-    """Return a rating whose answers are numbers, with or without words beside them.
-
-    Raises DataError if two different answers would be one point, or if words contradict the order of numbers.
-    """
+    """Return a rating of numbers. Raises DataError if two answers are one point, or words contradict their order."""
     forms = {answer: form for answer in texts if (form := _form_of(answer)) is not None}
     none = {answer for answer, form in forms.items() if plain(form.words) in _NO_POINT}
     trailing = [form for form in forms.values() if form.trails]
@@ -477,10 +474,7 @@ def _labelled(text: ImportedQuestion, texts: Mapping[str, int], *, is_asked: boo
 
 
 def _mark(texts: Iterable[str]) -> str:
-    """Return the separator of several labels in a cell: the one that gives the fewest distinct labels.
-
-    Empty if no separator does.
-    """
+    """Return the separator of several labels in a cell that gives the fewest distinct labels; empty if none does."""
     several = {mark: {part for text in texts for part in _parts(text, mark)} for mark in (AND_ALSO, ";", "|", ", ")}
     number = len(set(texts))
     return next(

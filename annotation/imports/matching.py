@@ -393,10 +393,7 @@ def _filled(
 def _with_people(
     frame: pd.DataFrame, table: CellTable, proposal: Proposal, lookup: CellTable, of_lookup: Proposal, notes: list[str]
 ) -> pd.DataFrame:
-    """Add to each row whether its submission counts, from a list of submissions: its own, or else its rater's.
-
-    A rater's work counts if any submission of theirs does: one that they returned takes nothing from another.
-    """
+    """Add whether each row's submission counts by a list of submissions: its own there, or else any of its rater's."""
     names = {role: of_lookup.first(role) for role in ("submission", "rater") if proposal.first(role)}
     shared = {role: name for role, name in names.items() if name}
     if not shared:

@@ -294,10 +294,7 @@ def _ticked(table: CellTable, names: Sequence[str]) -> CellTable:
 
 
 def _wordings(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the words of questions as their columns' names; the items of a grid stand in brackets.
-
-    Columns without words, or with those of another column, keep their names.
-    """
+    """Return the words of columns' questions, a grid's items in brackets; none for a column without its own words."""
     heads = Counter(text.rpartition(" - ")[0] for text in texts.values())
     named = {}
     for name, text in texts.items():

@@ -217,10 +217,7 @@ def compared_columns(material: Material) -> list[str]:
 
 
 def _text_rows(items: pd.DataFrame, language: str, context: Sequence[str]) -> pd.DataFrame:
-    """Return the items as rows of a file of texts; an item without a text is shown by its id.
-
-    The text of outputs between which somebody chose is their original.
-    """
+    """Return items as rows of a file of texts: compared outputs show their original, items without a text their id."""
     compared = [column for column in context if column.startswith("compared:")]
     names = ("original", "text", "output") if compared else ("text", "output")
     text = next((items[name] for name in names if items[name].notna().any()), items["item"])
@@ -566,10 +563,7 @@ _WORD = re.compile(r"\w[\w@.+-]*\w")  # addresses and ids with dots or hyphens t
 
 
 def _seconds(answers: pd.DataFrame, coarse_times: bool) -> np.ndarray:
-    """Return the seconds of each answer: the file's, or the time since the rater's previous answer.
-
-    Unknown ones are NaN.
-    """
+    """Return each answer's seconds: the file's, or the time since the rater's previous answer; unknown ones are NaN."""
     seconds = answers["seconds"].to_numpy(float)
     if not np.isnan(seconds).all() or coarse_times or answers["at"].isna().all():
         return seconds

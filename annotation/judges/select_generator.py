@@ -197,10 +197,7 @@ _OF_PAIR = {"pair_id", "key", "original", "transformed"}
 
 
 def _places(by: Study) -> pd.DataFrame:
-    """Return the place of each output of a generator.
-
-    Columns: key, sample (an item of a data set), text_id (its place within the sample).
-    """
+    """Return each output's place: key, sample (an item of a data set), text_id (its place within the sample)."""
     plan = Plan(by)
     names = [name for name, kind in plan.kinds.items() if kind.made_by == "generator"]
     rows = []

@@ -142,10 +142,7 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
 
 
 def _refuse_wrong(names: Sequence[str], questions: Collection[str], path: Path) -> None:
-    """Raise DataError for right answers to no question, for missing columns, and for NaN among right answers.
-
-    Frames take NaN for an empty cell, so the file is read again.
-    """
+    """Raise DataError for answers to no question, missing columns, and NaN, which frames have for empty cells, too."""
     rights = [_RIGHT + name for name in questions]
     if unknown := [name for name in names if name.startswith(_RIGHT) and name not in rights]:
         raise DataError(f"{path}: the column {unknown[0]!r} matches no question; {nearest(unknown[0], rights)}")

@@ -29,10 +29,7 @@ _MOST = 1000  # texts of a stratum; a larger sample takes four times its pairs
 
 @dataclass
 class _StandIns:
-    """A source of pairs whose outputs are texts; `supply` stays empty.
-
-    Of `stated` units only the languages and tasks are known; texts are made up for them, as many as a sample takes.
-    """
+    """A source of pairs with texts made up for `stated` units of known languages and tasks; `supply` stays empty."""
 
     study: Study
     read: Sequence[Text] = ()  #: the texts of data sets

@@ -297,10 +297,7 @@ def compared(context_fields: Collection[str], pair: Pair) -> tuple[list[Hashable
 
 
 def _stays(records: CampaignRecords, pairs: Sequence[Pair]) -> bool:
-    """Tell whether raters may have seen the sample on disk, so that it stays.
-
-    Raises StudyError if `pairs` differ from it.
-    """
+    """Tell whether raters may have seen the sample on disk, which then stays. Raises StudyError if `pairs` differ."""
     how = offered(records)
     if not records.has(PAIRS) or not how:
         return False

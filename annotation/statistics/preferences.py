@@ -228,10 +228,7 @@ class _ChoiceComparison(Comparison):
 
 
 def _reached(wins: Floats) -> NDArray[np.bool_]:
-    """Return which system won, directly or through others, against which: systems by systems.
-
-    Scores exist if each did against each (Ford 1957).
-    """
+    """Return which system won, directly or through others, against which; scores exist if each did (Ford 1957)."""
     reached = (wins > 0) | np.eye(len(wins), dtype=np.bool_)
     for _ in range(len(wins).bit_length()):
         reached = (reached.astype(np.float32) @ reached) > 0

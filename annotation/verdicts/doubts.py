@@ -235,10 +235,7 @@ def _close(study: Study, verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Yield a warning if AC2 looks fair and alpha does not.
-
-    Then raters agree on the frequent answer, but hardly distinguish pairs.
-    """
+    """Warn if AC2 looks fair and alpha does not: raters agree on the frequent answer, but hardly distinguish pairs."""
     places: dict[str, None] = {}
     for verdict in verdicts:
         for summary in rated(verdict.questions):
@@ -264,10 +261,7 @@ def _supply(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def _extended(evidence: Evidence) -> Iterator[str]:
-    """Yield lines on extensions of the sample that the rule does not allow for.
-
-    A rule for one look at the end allows none after a look.
-    """
+    """Yield lines on extensions of the sample against the rule, which with one look at the end allows none after it."""
     item = evidence.study.called.item
     for wave in evidence.waves:
         looks = sum(look.at <= wave.at for look in evidence.looks)

@@ -53,10 +53,7 @@ def preferred(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design) -> S
 
 
 def _choices(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each two systems that a rater compared on a text.
-
-    Where the answers contradict one another, as where one output is both the best and the worst, the two are equal.
-    """
+    """Yield a row for each two systems that a rater compared on a text; contradicting answers make them equal."""
     compared = {pair.pair_id: (pair, systems) for pair in pairs if (systems := systems_of(pair))}
     texts = {
         pair_id: next((field.text for field in fields_of(pair) if field.name == TEXT), "")

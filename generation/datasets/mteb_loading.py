@@ -391,10 +391,7 @@ def _part(spec: DatasetSpec, task: Any, kind: TaskType, part: Any) -> Any:
 
 @contextlib.contextmanager
 def _cache_of(task: Any) -> Iterator[None]:
-    """Use a cache folder of `datasets` for each repository and revision.
-
-    Offline, `datasets` would otherwise take its newest copy of a repository, whatever the revision.
-    """
+    """Use a `datasets` cache for each repository and revision: offline its newest copy is taken, whatever that is."""
     source, cache = task.metadata.dataset, datasets.config.HF_DATASETS_CACHE
     datasets.config.HF_DATASETS_CACHE = Path(cache) / f"{source['path'].replace('/', '--')}@{source['revision']}"
     try:

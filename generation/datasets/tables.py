@@ -94,10 +94,7 @@ def _csv_rows(path: Path, separator: str) -> pd.DataFrame:
 
 
 def _headed(cells: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Return the rows below the first, which names the columns; the index has their numbers in the file, from 1.
-
-    Raises DataError for two equal names.
-    """
+    """Return the rows below the header by number in the file, from 1. Raises DataError for two equal names."""
     header = [str(name) for name in cells.iloc[0]]
     _refuse_twice(header, path, ", or, if the first line is a row, put a line of column names above it")
     rows = cells.iloc[1:].set_axis(header, axis=1)

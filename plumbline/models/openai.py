@@ -234,10 +234,7 @@ class ChatServer(Chat):
         raise ServiceError(f"{self.spec.base_url}: {refused}; correct {name!r} in the study")
 
     async def _probe(self, attempt: Attempt, labels: Sequence[str]) -> Completion:
-        """Return the answer to a first question; replies that are not chat answers are retried a few times.
-
-        Raises TextRefusedError if the server refuses the request, ServiceError if it does not answer.
-        """
+        """Return the answer to a first question; replies that are not chat answers are retried a few times."""
         for number in range(1, STRANGE + 1):
             try:
                 answer = await self._ask(ANY_QUESTION, attempt, labels)

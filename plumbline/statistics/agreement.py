@@ -188,10 +188,7 @@ def gwet_ac2(answers: Answers) -> Estimate:
 
 
 def _corrected(answers: Answers, weights: Floats, chance: Callable[[Floats], Floats]) -> Estimate:
-    """Agreement beyond chance by `weights` of two points, as for `gwet_ac2`.
-
-    `chance` gives each pair's chance agreement by the shares of its ratings on each point.
-    """
+    """Agreement beyond chance by `weights` of two points, with `chance` by a pair's shares of ratings on each."""
     if reason := _nothing_to_tell(answers):
         return Estimate.undefined(reason)
     counts = answers.counts

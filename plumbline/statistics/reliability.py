@@ -71,7 +71,6 @@ def icc(
     1k: 0.44, 95% from -0.88 to 0.91
     2k: 0.62, 95% from 0.07 to 0.93
     3k: 0.91, 95% from 0.68 to 0.99
-
     """
     if form not in get_args(Form):
         raise ValueError(f"form must be one of {', '.join(get_args(Form))}, not {form!r}")
@@ -174,7 +173,6 @@ def z_scores(ratings: pd.DataFrame, *, rater: str = "rater_id", value: str = "va
     >>> ratings = pd.DataFrame({"rater_id": ["a", "a", "b", "b"], "value": [20, 40, 90, 100]})
     >>> z_scores(ratings).tolist()
     [-1.0, 1.0, -1.0, 1.0]
-
     """
     frame = with_names(ratings, "ratings", rater_id=rater, value=value)
     filled(frame, ["rater_id", "value"], "ratings")

@@ -103,7 +103,6 @@ def majority(ratings: pd.DataFrame, *, pair: str = "pair_id", rater: str = "rate
     ... )
     >>> majority(ratings).labels.tolist()
     ['y', 'y', 'n']
-
     """
     votes = _Votes.of(ratings, pair, rater, value)
     return votes.truth(votes.shares())
@@ -153,7 +152,6 @@ def dawid_skene(
     ... )
     >>> dawid_skene(ratings).raters["answers"].tolist()
     [7, 7, 7, 7, 7, 7]
-
     """
     if smoothing < 0 or iterations < 1:
         raise ValueError(f"smoothing must be at least 0 and iterations at least 1, not {smoothing} and {iterations}")

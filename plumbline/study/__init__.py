@@ -412,10 +412,7 @@ def read_study(file: str | Path, exports: str | Path | None = None) -> StudyRead
 
 
 def _with_files(data: Mapping[str, Any], folder: Path, faults: list[str], left_out: set[str]) -> dict[str, Any]:
-    """Return a study's settings with those that are in files of their own.
-
-    The faults of these go to `faults`, their keys to `left_out`.
-    """
+    """Return a study's settings with those in files of their own, which add `faults`, and keys to `left_out`."""
     data = dict(data)
     for part in ("crowd", "bundle"):
         if isinstance(data.get(part), str):
@@ -437,10 +434,7 @@ _PASSES = 5  # a setting that is left out may leave another one incomplete
 
 
 def _validated(data: dict[str, Any], context: dict[str, Any], faults: list[str], left_out: set[str]) -> Study | None:
-    """Return the study, without settings that have faults: they are added to `faults`, their keys to `left_out`.
-
-    Contradictions between the others are faults, too. None if too little is left.
-    """
+    """Return the study without settings at fault, which go to `faults` and `left_out`; None if too little remains."""
     for number in range(_PASSES):
         try:
             study = Study.model_validate(data, context=context)

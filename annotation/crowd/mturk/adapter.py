@@ -197,10 +197,7 @@ class MTurk(Platform):
         }
 
     def _requirements(self, queue: Queue) -> list[dict[str, Any]]:
-        """Return the requirements for workers of a HIT.
-
-        In the sandbox nobody has a thousand approved tasks, so none are required there.
-        """
+        """Return a HIT's requirements for workers: none in the sandbox, where nobody has a thousand approved tasks."""
         wanted: list[tuple[str, str, dict[str, Any]]] = [
             (LOCALE, "In", {"LocaleValues": [{"Country": code} for code in countries_of(self._crowd, queue)]}),
             (self._qualification, "DoesNotExist", {}),

@@ -215,13 +215,9 @@ class Prolific(Platform):
         return choices
 
     def _filters(self, offer: Offer) -> list[dict[str, Any]]:
-        """Return the filters for participants.
+        """Return the filters: people in the languages' countries, fluent in all, often approved, outside the group.
 
-        They live in the languages' countries, are fluent in all languages, were approved often, and are not in the
-        study's group.
-
-        Countries that Prolific does not offer are left out. Raises StudyError if it offers none of them, or not the
-        language.
+        Countries that Prolific does not offer are left out. Raises StudyError if it offers none, or not the language.
         """
         crowd, choices, file = self._crowd, self._choices, self._study.file
         readers = sorted(offer.batch.queue.languages)

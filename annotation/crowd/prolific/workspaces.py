@@ -231,10 +231,7 @@ class ArgillaRooms:
         }  # fmt: skip
 
     def _responses(self, room: Room) -> tuple[str, int, dict[str, list[tuple[str, Mapping[str, Any]]]]] | None:
-        """Return a room's dataset, its number of pairs, and submitted and discarded responses with their pairs.
-
-        The responses are by pseudonym. Returns None without a dataset.
-        """
+        """Return a room's dataset, if it has one, number of pairs, and responses by pseudonym, also discarded ones."""
         name = self._name(room)
         dataset = self._argilla.datasets().get((name, name))
         if dataset is None:
