@@ -22,23 +22,12 @@ import pandas as pd
 import pyarrow as pa
 from pydantic import AfterValidator, BaseModel, ValidationError
 
+from plumbline import store
 from plumbline.errors import DataError, StudyError
 from plumbline.file_hashes import LARGE, cached_file_hash
 from plumbline.identity import identity
 from plumbline.records import Record
 from plumbline.resources import installed_versions, private
-from plumbline.store import (
-    as_models,
-    hashed_bytes,
-    is_remote,
-    make_folder,
-    read_frame,
-    read_json,
-    read_models,
-    read_table,
-    write_json,
-    write_table,
-)
 from plumbline.study import Study, file_hash
 from plumbline.study.base import first_complaint
 from plumbline.study.places import FileState, file_state
@@ -152,7 +141,7 @@ class Manifest:
         state = file_state(path)
         if state is None or _manifests.get(path, (None,))[0] != state:
             advice = f"restore it from a copy: {_SHOWS}"
-            manifest = read_json(path, "", advice)
+            manifest = store.read_json(path, "", advice)
             try:
                 _ManifestContent.model_validate(manifest)
             except ValidationError as error:
@@ -163,13 +152,13 @@ class Manifest:
     @contextlib.contextmanager
     def changing(self) -> Iterator[dict[str, Any]]:
         """Yield the content for changes; it is written at the end, by one command at a time."""
-        make_folder(self.scratch)
+        store.make_folder(self.scratch)
         with open(self.scratch / ".manifest.lock", "w", opener=private) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             manifest = self.read()
             manifest["study"] = self.study_name
             yield manifest
-            write_json(self.path, manifest)
+            store.write_json(self.path, manifest)
 
     def notes(self, name: str) -> bool:
         """Tell whether the manifest notes a file's content."""
@@ -183,7 +172,7 @@ class Manifest:
         """
         path, new = self.folder / name, _identity([json.loads(record.model_dump_json()) for record in records])
         self._note(name, [_content(path), new])
-        write_json(path, list(records))
+        store.write_json(path, list(records))
         self._note(name, [new])
 
     def models(self, name: str, model: type[M], made_by: str, advice: str = "") -> list[M]:
@@ -195,7 +184,7 @@ class Manifest:
         path = self.folder / name
 
         def look() -> tuple[str, Any]:
-            content = read_json(path, made_by, advice) if path.exists() else []
+            content = store.read_json(path, made_by, advice) if path.exists() else []
             return _identity(content) if path.exists() else "", content
 
         same, data = self._as_noted(name, look)
@@ -203,7 +192,7 @@ class Manifest:
             fault = _REPLACED if path.exists() else "is gone"
             advice_line = "restore it from a copy: it proves what was decided, and when"
             raise DataError(f"{path} {fault}; {advice_line}")
-        return as_models(data, path, model, advice or f"run `{made_by}` again")
+        return store.as_models(data, path, model, advice or f"run `{made_by}` again")
 
     def write_table(self, name: str, rows: Iterable[Record] | pd.DataFrame, record: type[Record]) -> None:
         """Write a table that published numbers rest on; `refuse_replaced` detects any later change by others.
@@ -220,7 +209,7 @@ class Manifest:
             self._note(name, [previous, new])
             return True
 
-        write_table(path, rows, record, noted)
+        store.write_table(path, rows, record, noted)
         if self._kept().get(name) != [new]:
             self._note(name, [new])
 
@@ -238,7 +227,7 @@ class Manifest:
         path = self.folder / name
 
         def look() -> tuple[str, tuple[bytes, str]]:
-            content = hashed_bytes(path, made_by)
+            content = store.hashed_bytes(path, made_by)
             return content[1], content
 
         same, content = self._as_noted(name, look)
@@ -248,7 +237,7 @@ class Manifest:
 
     def frame(self, name: str, record: type[Record], made_by: str) -> pd.DataFrame:
         """Return a table of `write_table` as a frame. Raises DataError if it is damaged or not the one last written."""
-        frame = read_frame(self.folder / name, record, made_by)
+        frame = store.read_frame(self.folder / name, record, made_by)
         self.refuse_replaced(name, made_by)
         return frame
 
@@ -299,12 +288,12 @@ def _replaced(path: Path, made_by: str) -> DataError:
 def _table_content(path: Path) -> str:
     if not path.exists():
         return ""
-    small = is_remote(path) or path.stat().st_size <= LARGE
+    small = store.is_remote(path) or path.stat().st_size <= LARGE
     return file_hash(path) if small else cached_file_hash(path)
 
 
 def _content(path: Path) -> str:
-    return _identity(read_json(path, "the command that made it")) if path.exists() else ""
+    return _identity(store.read_json(path, "the command that made it")) if path.exists() else ""
 
 
 def _identity(content: Any) -> str:
@@ -321,7 +310,7 @@ def _hashes(bases: Sequence[Path], paths: Iterable[Path]) -> dict[str, str]:
 
     def name(path: Path) -> str:
         for base in bases:
-            if is_remote(path) == is_remote(base) and path.is_relative_to(base):
+            if store.is_remote(path) == store.is_remote(base) and path.is_relative_to(base):
                 return str(path.relative_to(base))
         return str(path)
 
@@ -380,7 +369,7 @@ class StudyRecords:
             self._models[file.name] = (
                 self.noted.models(file.name, file.record, command, file.advice)
                 if file.noted
-                else read_models(self.path(file), file.record, command)
+                else store.read_models(self.path(file), file.record, command)
             )
         return cast("list[M]", self._models[file.name])
 
@@ -400,12 +389,12 @@ class StudyRecords:
         content = self._content(file)
         del self._contents[file.name]  # frames are cached, not the bytes
         command, record = file.command(self.study), cast("Any", file.record)
-        return read_table(self.path(file), record, command, words=words, content=content)
+        return store.read_table(self.path(file), record, command, words=words, content=content)
 
     def _content(self, file: RecordFile[Any]) -> bytes:
         """Return a table's bytes and hash them at once: the bytes read are the bytes checked."""
         if file.name not in self._contents:
             path, command = self.path(file), file.command(self.study)
-            read = self.noted.table_bytes(file.name, command) if file.noted else hashed_bytes(path, command)
+            read = self.noted.table_bytes(file.name, command) if file.noted else store.hashed_bytes(path, command)
             self._contents[file.name], self._sha256[file.name] = read, read[1]
         return self._contents[file.name][0]

@@ -47,6 +47,7 @@ from annotation.server import Home, has_database
 from annotation.status.next_step import NextStep, next_step
 from annotation.status.status import once_ended, read_status, unreviewed, with_server
 from annotation.status.text import fitted, headline, say_next
+from annotation.verdicts import tables
 from annotation.verdicts.acceptance import accept, answers_lines
 from annotation.verdicts.conclusion import known_verdicts
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
@@ -56,14 +57,6 @@ from annotation.verdicts.held import waiting_text
 from annotation.verdicts.preferences import choices_exhibit, preferences_exhibit
 from annotation.verdicts.preregistration import asked_rubric, rubric_to_ask
 from annotation.verdicts.systems import differences_exhibit, systems_exhibit
-from annotation.verdicts.tables import (
-    SIMULATED,
-    agreement_text,
-    looks_exhibit,
-    looks_frame,
-    unbiased_exhibit,
-    verdict_text,
-)
 from generation.output_statistics import flagged_lines
 from plumbline.cli import Count, Local, Several, StudyOptions
 from plumbline.errors import StudyError
@@ -440,12 +433,12 @@ def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parame
         judges, why_not = read_outcome(done.evidence, done.verdicts)
     status = read_status(done.evidence, datetime.now(UTC), done.verdicts, manifest)
     *lines, _ = headline(status, done.verdicts, done.side_by_side, done.preferred)  # the next step comes last
-    print("\n".join([*lines, *([SIMULATED] if status.simulated else [])]), end="\n\n")
+    print("\n".join([*lines, *([tables.SIMULATED] if status.simulated else [])]), end="\n\n")
     if not people:  # their agreement is the evaluation's, of whole answers and not of single questions
-        print(f"Study {study.name}\n\n{agreement_text(done.groups, study.called)}\n")
+        print(f"Study {study.name}\n\n{tables.agreement_text(done.groups, study.called)}\n")
     if answered:
         print("\n".join([f"Answers that count, study {study.name}\n", *answered]), end="\n\n")
-    rules = [verdict_text(done.verdicts, study.called), *done.amendments]
+    rules = [tables.verdict_text(done.verdicts, study.called), *done.amendments]
     print(
         f"Verdicts, study {study.name}\n\n"
         + "\n".join(rules)
@@ -455,9 +448,9 @@ def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parame
     for shown in (*compared, preferences_exhibit(done.preferred), choices_exhibit(done.preferred)):
         if len(shown.frame):
             print(f"\n{shown.text(most=_ROWS)}")
-    if len(looks := looks_frame(done.verdicts)):
-        print(f"\n{looks_exhibit(looks, study.called).text()}")
-        if len((unbiased := unbiased_exhibit(done.verdicts, study.called)).frame):
+    if len(looks := tables.looks_frame(done.verdicts)):
+        print(f"\n{tables.looks_exhibit(looks, study.called).text()}")
+        if len((unbiased := tables.unbiased_exhibit(done.verdicts, study.called)).frame):
             print(f"\n{unbiased.text()}")
     if judges or why_not:
         print(f"\nJudges beside people, study {study.name}\n\n{means_text(judges) if judges else why_not}")

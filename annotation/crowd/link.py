@@ -29,14 +29,7 @@ from annotation.campaign.records import CampaignRecords
 from annotation.crowd.account import AccountOffer, AccountPlatform
 from annotation.crowd.pay import amount
 from annotation.crowd.platform import Check, Offer, Opening, RefusedError, State, Submission
-from annotation.crowd.prolific.workspaces import (
-    ArgillaRooms,
-    Progress,
-    Room,
-    crowd_with_address,
-    refuse_unshowable,
-    room_of,
-)
+from annotation.crowd.prolific import workspaces
 from annotation.ratings.answers import Answer
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import write_csv
@@ -94,7 +87,7 @@ class LinkPlatform(AccountPlatform):
 
     @classmethod
     def open(cls, opening: Opening) -> Self:
-        rooms = ArgillaRooms.of(opening, cls.name)
+        rooms = workspaces.ArgillaRooms.of(opening, cls.name)
         return cls(opening.study, opening.mode, opening.key, rooms, opening.invited)
 
     @classmethod
@@ -104,15 +97,15 @@ class LinkPlatform(AccountPlatform):
 
     @classmethod
     def settings_to_launch(cls, records: CampaignRecords, mode: Mode) -> Iterator[Check]:
-        yield partial(crowd_with_address, records.study, mode)
+        yield partial(workspaces.crowd_with_address, records.study, mode)
 
-    def __init__(self, study: Study, mode: Mode, key: bytes, rooms: ArgillaRooms, invited: int = 0) -> None:
+    def __init__(self, study: Study, mode: Mode, key: bytes, rooms: workspaces.ArgillaRooms, invited: int = 0) -> None:
         """`key` makes pseudonyms; `invited` people get a link each if the platform is a mailing list.
 
         Raises StudyError if the study has no address or no link settings.
         """
         super().__init__(study, mode, f"link-{mode}.json")
-        self._crowd, self._key, self._rooms = crowd_with_address(study, mode), key, rooms
+        self._crowd, self._key, self._rooms = workspaces.crowd_with_address(study, mode), key, rooms
         self._link = link_of(self._crowd)
         self._invited, self.title = invited, self._link.title
 
@@ -134,7 +127,7 @@ class LinkPlatform(AccountPlatform):
         self.account.write()
 
     def check(self, offer: Offer) -> None:
-        refuse_unshowable(self._study, self._rubric, offer.batch.queue)
+        workspaces.refuse_unshowable(self._study, self._rubric, offer.batch.queue)
 
     def send_offer(self, offer: Offer, token: str) -> str:
         """Open the batch's room; for a mailing list, also write everybody's link."""
@@ -159,8 +152,8 @@ class LinkPlatform(AccountPlatform):
             yield f"batch {batch_id}: {self.preview(posted_id)}"
         yield from super().launch_lines(posted_ids)
 
-    def _room(self, batch_id: str) -> Room:
-        return room_of(self._study, self.name, self.mode, self._key, batch_id)
+    def _room(self, batch_id: str) -> workspaces.Room:
+        return workspaces.room_of(self._study, self.name, self.mode, self._key, batch_id)
 
     def _invite(self, batch_id: str) -> None:
         """Make the ids of a mailing list, if it is one, the same for all batches, and write their links."""
@@ -188,7 +181,7 @@ class LinkPlatform(AccountPlatform):
             if worker in progress:
                 yield self._submission(posted_id, person, worker, progress[worker])
 
-    def _submission(self, posted_id: str, person: str, worker: str, progress: Progress) -> Submission:
+    def _submission(self, posted_id: str, person: str, worker: str, progress: workspaces.Progress) -> Submission:
         submission_id = f"{posted_id}-{worker.rpartition('-')[2]}"
         since = progress.last or progress.consented
         over = since is not None and datetime.now(UTC) - since > HELD + timedelta(hours=self._crowd.hours)

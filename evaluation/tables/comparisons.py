@@ -17,25 +17,8 @@ from evaluation.tables.scores import (
     transformations_of,
     whole_data_sets,
 )
+from plumbline.statistics import paired, rankings
 from plumbline.statistics.estimates import Estimate, stream
-from plumbline.statistics.paired import (
-    hodges_lehmann,
-    hodges_lehmann_bootstrap,
-    holm,
-    median_absolute_difference,
-    paired_bootstrap,
-    sample_sd,
-    wilcoxon,
-)
-from plumbline.statistics.rankings import (
-    borda,
-    borda_points,
-    kendall,
-    rank_intervals,
-    split_half,
-    told_apart,
-    told_apart_singly,
-)
 from plumbline.study.transformations import Axes
 
 _COLUMNS = ["shift", "low", "high", "p", "p_holm", "method", "n", "reason"]
@@ -65,14 +48,14 @@ def shift_table(scores: pd.DataFrame) -> pd.DataFrame:
         for name in transformations_of(scores, axis):
             part = mine[mine["transformation"] == name]
             originals, transformed = (100 * part[column].to_numpy(float) for column in ("original", "score"))
-            tested = _tested(transformed, originals, hodges_lehmann(transformed, originals), note)
+            tested = _tested(transformed, originals, paired.hodges_lehmann(transformed, originals), note)
             if part.empty:
                 tested["reason"] = NOTHING
             rows.append({"name": name, "axis": axis, **_spread(part), **tested})
     table = pd.DataFrame(rows).reindex(columns=["name", "axis", "median_absolute", *_COLUMNS])
     in_total = table["axis"].isin(Axes.of(scores).of_total)
     for some in (in_total, ~in_total):
-        table.loc[some, "p_holm"] = holm(table.loc[some, "p"].to_numpy(float))
+        table.loc[some, "p_holm"] = paired.holm(table.loc[some, "p"].to_numpy(float))
     return table
 
 
@@ -98,15 +81,15 @@ def baseline_table(scores: pd.DataFrame, baseline: str, *, seed: int | None, n_r
         means = by_axis.groupby(unit, sort=False).mean()
         first, second = (100 * means[name].to_numpy(float) for name in (baseline, model))
         if seed is None:
-            estimate = hodges_lehmann(first, second)
+            estimate = paired.hodges_lehmann(first, second)
         else:
             rng = stream(seed, "baseline", baseline, model)
-            estimate = hodges_lehmann_bootstrap(first, second, n_resamples=n_resamples, rng=rng)
+            estimate = paired.hodges_lehmann_bootstrap(first, second, n_resamples=n_resamples, rng=rng)
         n_missing = len(cells) - len(both)
         note = f"without {n_missing} of {len(cells)} scores, which one of the two models lacks" if n_missing else ""
         rows.append({"model": model, **_tested(first, second, estimate, note)})
     table = pd.DataFrame(rows, columns=["model", *_COLUMNS])
-    table["p_holm"] = holm(table["p"].to_numpy(float))
+    table["p_holm"] = paired.holm(table["p"].to_numpy(float))
     return table
 
 
@@ -127,21 +110,23 @@ def difference_table(scores: pd.DataFrame, seed: int, *, n_resamples: int = 10_0
         both = cells[[first, second]].dropna()
         values = (both[name].to_numpy(float) for name in (first, second))
         rng = stream(seed, "difference", *sorted((first, second)))
-        test = paired_bootstrap(*values, n_resamples=n_resamples, rng=rng)
+        test = paired.paired_bootstrap(*values, n_resamples=n_resamples, rng=rng)
         rows.append({"first": first, "second": second, **of_estimate("difference", test.estimate), "p": test.p})
     columns = ["first", "second", "difference", "low", "high", "p", "p_holm", "n", "reason"]
     table = pd.DataFrame(rows, columns=columns)
-    table["p_holm"] = holm(table["p"].to_numpy(float))
+    table["p_holm"] = paired.holm(table["p"].to_numpy(float))
     return table
 
 
 def _spread(part: pd.DataFrame) -> dict[str, object]:
-    spread = median_absolute_difference(100 * part["score"].to_numpy(float), 100 * part["original"].to_numpy(float))
+    spread = paired.median_absolute_difference(
+        100 * part["score"].to_numpy(float), 100 * part["original"].to_numpy(float)
+    )
     return {"median_absolute": spread.value, "n": spread.n, "reason": spread.reason}
 
 
 def _tested(first: np.ndarray, second: np.ndarray, estimate: Estimate, note: str) -> dict[str, object]:
-    test = wilcoxon(first, second)
+    test = paired.wilcoxon(first, second)
     reason = "; ".join(dict.fromkeys(filter(None, [estimate.reason, test.reason, note])))
     return {**of_estimate("shift", estimate), "p": test.p, "method": test.method, "reason": reason}
 
@@ -163,9 +148,11 @@ def board(grid: pd.DataFrame, types: Mapping[str, str], *, seed: int | None = No
     models = list(grid.index)
     table = pd.DataFrame({"model": models})
     if seed is None or not grid.size:
-        counted = borda(grid)
+        counted = rankings.borda(grid)
     else:
-        counted = rank_intervals(grid, rng=stream(seed, "rank intervals")).rename(columns={"reason": "interval_reason"})
+        counted = rankings.rank_intervals(grid, rng=stream(seed, "rank intervals")).rename(
+            columns={"reason": "interval_reason"}
+        )
     for name in ("rank", "borda"):
         table[name] = counted[name].to_numpy()
     table["mean"] = grid.mean(axis=1, skipna=False).to_numpy()
@@ -192,12 +179,12 @@ def separation_table(grid: pd.DataFrame, *, seed: int) -> pd.DataFrame:
     alone, `told_apart_singly`), together (all at once with Holm's correction, `told_apart`). Models that lack a score
     are in no pair.
     """
-    points, scores = borda_points(grid)
+    points, scores = rankings.borda_points(grid)
     complete = points[np.isfinite(scores).all(axis=1)]
     complete = complete[np.argsort(-complete.sum(axis=1), kind="stable")]
     differing = {
-        "alone": told_apart_singly(complete, rng=stream(seed, "pairs told apart")),
-        "together": told_apart(complete),
+        "alone": rankings.told_apart_singly(complete, rng=stream(seed, "pairs told apart")),
+        "together": rankings.told_apart(complete),
     }
     first, second = np.triu_indices(len(complete), 1)
     of_pairs = {"neighbours": second == first + 1, "all": first >= 0, "first": first == 0}
@@ -249,7 +236,7 @@ def split_half_table(scores: pd.DataFrame, seed: int, *, n_splits: int = 1000) -
         grid = mine.groupby(["model", "dataset"], sort=False)["score"].mean().unstack("dataset")
         tasks = mine.drop_duplicates("dataset").set_index("dataset")["task_type"].reindex(grid.columns)
         rng = stream(seed, "split_half", axis)
-        reliability = split_half(grid.to_numpy(), tasks.tolist(), n_splits=n_splits, rng=rng)
+        reliability = rankings.split_half(grid.to_numpy(), tasks.tolist(), n_splits=n_splits, rng=rng)
         reason = "; ".join(filter(None, [reliability.reason, note]))
         rows.append(
             {"axis": axis, "rho": reliability.value, "n_splits": reliability.n, "n_datasets": grid.shape[1]}
@@ -298,7 +285,7 @@ def _tau(name: str, axis: str, part: pd.DataFrame, note: str) -> dict[str, objec
     """Return a row of Table 4: tau on each data set, of the means over the transformations in `part`."""
     means = part.groupby(["dataset", "model"], sort=False, as_index=False)[["score", "original"]].mean()
     estimates = [
-        kendall(mine["original"].to_numpy(float), mine["score"].to_numpy(float))
+        rankings.kendall(mine["original"].to_numpy(float), mine["score"].to_numpy(float))
         for _, mine in means.groupby("dataset", sort=False)
     ]
     taus = [tau.value for tau in estimates if not tau.reason]
@@ -311,7 +298,7 @@ def _tau(name: str, axis: str, part: pd.DataFrame, note: str) -> dict[str, objec
         "name": name,
         "axis": axis,
         "tau": float(np.mean(taus)) if taus else float("nan"),
-        "sd": sample_sd(taus).value,
+        "sd": paired.sample_sd(taus).value,
         "n_datasets": len(taus),
         "n_models": means["model"].nunique(),
         "reason": "; ".join([*reasons, *filter(None, [note])]),

@@ -12,20 +12,9 @@ from typing import Any
 
 import pandas as pd
 
+from generation.datasets import tables
 from generation.datasets.dataset import Change, Dataset, QueryPassages, TextTable, drawn_others
 from generation.datasets.mteb_loading import passage_names
-from generation.datasets.tables import (
-    LISTS,
-    json_rows,
-    label_of,
-    numbers,
-    read_frame,
-    refuse_empty,
-    refuse_lists,
-    row_of,
-    texts_of,
-    unpacked_list,
-)
 from plumbline.errors import DataError, StudyError, nearest, read_each
 from plumbline.languages import language_pair, pair_code
 from plumbline.reading import text_lines
@@ -79,10 +68,10 @@ def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
     languages: dict[str, str] = {}
 
     def read(row: tuple[int, dict[str, Any]]) -> None:
-        (number, item), line = row, row_of(file, row[0])
+        (number, item), line = row, tables.row_of(file, row[0])
         if "_id" not in item or "text" not in item:
             raise DataError(f"{line} lacks '_id' or 'text'; add it")
-        refuse_empty(item["text"], file, number, "text")
+        tables.refuse_empty(item["text"], file, number, "text")
         for name in ("title", language):
             if not isinstance(item.get(name) or "", str):
                 raise DataError(f"{line}, field {name!r} is not text: {item[name]!r:.60}")
@@ -96,7 +85,7 @@ def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
         if item.get(language):
             languages[key] = str(item[language])
 
-    read_each(json_rows(file), read)
+    read_each(tables.json_rows(file), read)
     return texts, languages
 
 
@@ -265,7 +254,7 @@ def load_local(spec: DatasetSpec, path: Path) -> TableDataset:
         raise DataError(f"data set {spec.name!r}: no file {path}; correct `path` in the study")
     if spec.task_type == "retrieval":
         return _load_retrieval(spec, path)
-    frame = _renamed(read_frame(path, spec.sheet), spec, path)
+    frame = _renamed(tables.read_frame(path, spec.sheet), spec, path)
     if "split" not in frame or spec.rows == "all":
         frame = frame.assign(split="test")
     frame = frame.assign(split=frame["split"].astype(str).str.strip())
@@ -346,27 +335,29 @@ def _checked(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame
     """Return the frame with numbers as numbers; refuse empty texts, scores that are no numbers, and empty lists."""
     lists = (*SUMMARIES, *CANDIDATES)
     columns = frame.columns.intersection([*TRANSFORMED[spec.task_type], *PAIRS, *CANDIDATES, *INSTRUCTIONS])
-    listed = LISTS.get(spec.task_type, ("",))[0]
+    listed = tables.LISTS.get(spec.task_type, ("",))[0]
     for name in frame.columns.intersection([*lists, listed]):
-        frame = frame.assign(**{name: frame[name].map(unpacked_list)})
-    read_each(columns.difference(list(lists)), lambda name: refuse_lists(frame[name], path))
+        frame = frame.assign(**{name: frame[name].map(tables.unpacked_list)})
+    read_each(columns.difference(list(lists)), lambda name: tables.refuse_lists(frame[name], path))
 
     def check(cell: tuple[str, Any, Any]) -> None:
         column, row, value = cell
-        (texts_of if column in lists else refuse_empty)(value, path, row, column)
+        (tables.texts_of if column in lists else tables.refuse_empty)(value, path, row, column)
 
     read_each(((str(column), *cell) for column in columns for cell in frame[column].items()), check)
     if spec.task_type in ("classification", "clustering"):
-        read_each(frame["label"].items(), lambda cell: label_of(cell[1], path, cell[0]))
+        read_each(frame["label"].items(), lambda cell: tables.label_of(cell[1], path, cell[0]))
     if spec.task_type in ("sts", "str"):
-        frame = frame.assign(score=numbers(frame["score"], path))
+        frame = frame.assign(score=tables.numbers(frame["score"], path))
     if spec.task_type == "pair_classification":
-        labels = numbers(frame["label"].map(lambda label: int(label) if isinstance(label, bool) else label), path)
+        labels = tables.numbers(
+            frame["label"].map(lambda label: int(label) if isinstance(label, bool) else label), path
+        )
         if not labels.isin([0, 1]).all():
             raise DataError(f"{path}: column 'label' holds values other than 0 and 1; pair_classification needs these")
         frame = frame.assign(label=labels.astype(int))
-    if spec.task_type in LISTS:
-        column, checked = LISTS[spec.task_type]
+    if spec.task_type in tables.LISTS:
+        column, checked = tables.LISTS[spec.task_type]
         frame = frame.assign(**{column: checked(frame, path)})
     if "language" in frame:
         frame = frame.assign(language=languages_of_rows(frame["language"], spec.task_type, path, spec.code))
@@ -385,7 +376,7 @@ def languages_of_rows(column: pd.Series[Any], task: TaskType, path: Path, usual:
             language = pair_code(value) if value else usual
             refuse_pair(task, language)
         except (StudyError, ValueError) as error:
-            where = row_of(path, row) if isinstance(row, int) else f"{path}: row {row!r}"
+            where = tables.row_of(path, row) if isinstance(row, int) else f"{path}: row {row!r}"
             raise DataError(f"{where}, field {column.name or 'language'!r}: {error}") from None
         return value, language
 
