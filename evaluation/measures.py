@@ -6,7 +6,7 @@ All use embeddings that scoring has stored, so they cost little after it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -244,7 +244,6 @@ def _error(parts: Sequence[QueryScores], number: int, rng: np.random.Generator) 
     return math.sqrt(sum(error**2 for error in errors)) / max(len(errors), 1)
 
 
-Similarities = Mapping[str, Mapping[str, float]]  # of each query's ranked passages
 #: mteb's main metrics of searches, and trec_eval's names for one query
 OF_QUERY = {"ndcg_at_10": "ndcg_cut_10", "map_at_1000": "map_cut_1000"}
 

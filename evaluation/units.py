@@ -404,11 +404,7 @@ class _Planner:
 
 @dataclass(frozen=True)
 class _OutputRequests:
-    """The requests to the generator for a data set's texts.
-
-    `languages` are the outputs' by the originals', `sampled` the key of the sampled pair of each text (id) that has
-    one.
-    """
+    """Requests to the generator for a data set's texts: output `languages` by originals', keys of `sampled` texts."""
 
     state: str
     languages: dict[str, list[str]]

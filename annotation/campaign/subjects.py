@@ -89,10 +89,7 @@ class SubjectItem:
 
 
 def field_value(cell: Any, kind: Kind, location: str) -> Value:
-    """A cell as a field's value, in NFC. Raises DataError if it is not one; `location` names file, row and field.
-
-    Tables of text hold lists and chats as JSON.
-    """
+    """A cell (lists and chats as JSON) as a field's value, in NFC. Raises DataError with the `location` of another."""
     if kind != "text" and isinstance(cell, str):
         try:
             cell = json.loads(cell)

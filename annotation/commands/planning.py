@@ -293,10 +293,7 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
 
 
 def apart_by_question(study: Study, design: Design, apart: Sequence[str]) -> dict[str, list[float]]:
-    """Return the differences that `--apart` names, in points, by question, or by share of a label.
-
-    Raises StudyError for the name of another question.
-    """
+    """Return what `--apart` names by question, in points or a label's share. Raises StudyError for another question."""
     sizes, points, names = dict[str, list[str]](), dict[str, list[float]](), [""]
     for value in apart:
         question, _, size = value.rpartition("=")

@@ -442,10 +442,7 @@ def pseudonyms_of(home: Home, study: Study, material: Material) -> dict[str, str
 
 
 def _with_languages(material: Material, usual: str) -> tuple[Material, str, str]:
-    """Return items with the codes of their languages, the language of those that name none, and all in words.
-
-    Raises DataError with the first row of each unknown language, and if the texts' own is uncertain.
-    """
+    """Return items with codes of languages, the usual one, and all in words. Raises DataError for unknown ones."""
     items = material.items
     names = items["language"].astype(object)
     names = names.where(names.notna(), "").astype(str).str.strip()

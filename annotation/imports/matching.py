@@ -483,10 +483,7 @@ def _without_empty(frame: pd.DataFrame, listed: list[UnplacedRow]) -> pd.DataFra
 
 
 def by_side(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return answers that name the preferred system as the letter of its side: A for the first of those compared.
-
-    Nothing changes where systems are called as sides are: A, 2, left.
-    """
+    """Return answers that name the preferred system as its side's letter, unless systems have names of sides (A, 2)."""
     columns = [name for name in frame.columns if name.startswith("compared:")]
     names = {str(name) for column in columns for name in frame[column].cat.categories}
     if not columns or any(side_of(name) is not None for name in names):

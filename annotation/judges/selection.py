@@ -20,14 +20,8 @@ from annotation.judges.effects import additive_fit
 from annotation.judges.records import checked
 from generation.output_tables import edit_distance
 from plumbline.frames import filled, numbers
+from plumbline.statistics import paired
 from plumbline.statistics.estimates import stream
-from plumbline.statistics.paired import (
-    enough_resamples,
-    hodges_lehmann_bootstrap,
-    holm,
-    letter_display,
-    paired_bootstrap,
-)
 
 ALPHA = 0.05
 SMALLEST = 0.001  # the smallest adjusted p to be distinguished, as HTEB reports it
@@ -104,17 +98,17 @@ def comparisons(observations: pd.DataFrame, seed: int, resamples: int | None = N
     """
     order = _best_first(observations)
     pairs = list(itertools.combinations(order, 2))
-    number = resamples or enough_resamples(len(pairs), SMALLEST, 10_000)
+    number = resamples or paired.enough_resamples(len(pairs), SMALLEST, 10_000)
     rows = []
     for first, second in pairs:
         better, worse = observations[first].to_numpy(), observations[second].to_numpy()
         chance = stream(seed, "comparison", first, second)
-        test = paired_bootstrap(better, worse, n_resamples=number, rng=chance)
+        test = paired.paired_bootstrap(better, worse, n_resamples=number, rng=chance)
         gap = test.estimate
         rows.append((first, second, gap.value, gap.low, gap.high, test.p, gap.n, number, gap.reason))
     names = ["first", "second", "difference", "low", "high", "p", "n", "resamples", "reason"]
     table = pd.DataFrame(rows, columns=names)
-    adjusted = holm(table["p"].to_numpy(np.float64))
+    adjusted = paired.holm(table["p"].to_numpy(np.float64))
     table.insert(6, "p_holm", adjusted)
     table.insert(7, "significant", adjusted < ALPHA)
     return table
@@ -129,12 +123,12 @@ def ranking(observations: pd.DataFrame, compared: pd.DataFrame, seed: int) -> pd
     number = int(compared["resamples"].iloc[0])
     order = _best_first(observations)
     different = compared.loc[compared["significant"], ["first", "second"]].itertuples(index=False, name=None)
-    letters = letter_display(order, list(different))
+    letters = paired.letter_display(order, list(different))
     rows = []
     for name in order:
         values = observations[name].to_numpy(np.float64)
         none = np.zeros(len(values))
-        interval = paired_bootstrap(values, none, n_resamples=number, rng=stream(seed, "mean", name)).estimate
+        interval = paired.paired_bootstrap(values, none, n_resamples=number, rng=stream(seed, "mean", name)).estimate
         mean = interval.value if interval.reason == "" else float(values.mean())
         rows.append((name, mean, interval.low, interval.high, letters[name], interval.n))
     return pd.DataFrame(rows, columns=["generator", "mean", "low", "high", "letters", "n"])
@@ -185,7 +179,7 @@ def self_preference(judgements: CrossJudgements, seed: int, resamples: int = 10_
     for name in values.columns:
         sample = values[name].to_numpy(np.float64)
         chance = stream(seed, "self-preference", str(name))
-        estimate = paired_bootstrap(sample, np.zeros(len(sample)), n_resamples=resamples, rng=chance).estimate
+        estimate = paired.paired_bootstrap(sample, np.zeros(len(sample)), n_resamples=resamples, rng=chance).estimate
         rows.append((name, estimate.value, estimate.low, estimate.high, estimate.n, estimate.reason))
     return pd.DataFrame(rows, columns=["model", "self_preference", "low", "high", "n", "reason"])
 
@@ -256,7 +250,7 @@ def cross_checked(
     rows = []
     for judge in units.columns:
         values = units[judge].to_numpy(np.float64)
-        centre = hodges_lehmann_bootstrap(
+        centre = paired.hodges_lehmann_bootstrap(
             values, np.zeros(len(values)), n_resamples=resamples, rng=stream(seed, "cross-check", str(judge))
         )
         mean = values.mean() if len(values) else np.nan

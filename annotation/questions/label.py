@@ -14,16 +14,7 @@ import pandas as pd
 from annotation.questions.question import AND, LEFT_OUT, Question, Value, labels_of
 from annotation.questions.summary import Coefficient, MeanOfAnswers, Share
 from plumbline.errors import nearest
-from plumbline.statistics.agreement import (
-    UNKNOWN_RATERS,
-    Answers,
-    ac1,
-    fleiss_kappa,
-    masi_alpha,
-    nominal_alpha,
-    number_of_raters,
-    rater_numbers,
-)
+from plumbline.statistics import agreement
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.group_sequential import ALPHA, FEW, repeated_interval
 from plumbline.statistics.truth import Truth, dawid_skene, majority
@@ -105,13 +96,13 @@ class LabelledQuestion(Question):
             for label in self.labels
         )
 
-    def answers(self, ratings: pd.DataFrame) -> Answers:
+    def answers(self, ratings: pd.DataFrame) -> agreement.Answers:
         """Return the answers, of which there is one or more, as categories: each different one by its place."""
         texts = ratings["answer"].astype(str)
         points = self._categories(texts)
         position = texts.map({answer: number for number, answer in enumerate(points)}).to_numpy()
-        pair, rater = pd.factorize(ratings["pair_id"])[0].astype(np.int64), rater_numbers(ratings["rater_id"])
-        return Answers(pair, rater, position.astype(np.int64), tuple(range(len(points))))
+        pair, rater = pd.factorize(ratings["pair_id"])[0].astype(np.int64), agreement.rater_numbers(ratings["rater_id"])
+        return agreement.Answers(pair, rater, position.astype(np.int64), tuple(range(len(points))))
 
     def _categories(self, texts: pd.Series) -> Sequence[str]:
         return sorted(set(texts))
@@ -136,10 +127,14 @@ class LabelledQuestion(Question):
         return [self.labels[int(number)] for number in np.clip(np.round(felt), 0, len(self.labels) - 1)]
 
 
-def of_labels(answers: Answers, seed: int | None, label: str = "") -> tuple[Coefficient, ...]:
+def of_labels(answers: agreement.Answers, seed: int | None, label: str = "") -> tuple[Coefficient, ...]:
     """Return the agreement on categories: AC1, Fleiss' kappa and nominal alpha."""
-    alpha = LEFT_OUT if seed is None else nominal_alpha(answers, np.random.default_rng(seed))
-    estimates = {"AC1": ac1(answers), "Fleiss' kappa": fleiss_kappa(answers), "alpha (nominal)": alpha}
+    alpha = LEFT_OUT if seed is None else agreement.nominal_alpha(answers, np.random.default_rng(seed))
+    estimates = {
+        "AC1": agreement.ac1(answers),
+        "Fleiss' kappa": agreement.fleiss_kappa(answers),
+        "alpha (nominal)": alpha,
+    }
     return tuple(Coefficient(name=name, label=label, estimate=estimate) for name, estimate in estimates.items())
 
 
@@ -184,8 +179,8 @@ class SingleLabelQuestion(LabelledQuestion, kind="label"):
         """
         votes = answers[["pair_id", "rater_id"]].astype(str).assign(value=answers["answer"].astype(str))
         for method, infer in _METHODS.items():
-            if method != "majority" and number_of_raters(votes["rater_id"]) is None:
-                yield method, "accuracy", Estimate.undefined(UNKNOWN_RATERS)
+            if method != "majority" and agreement.number_of_raters(votes["rater_id"]) is None:
+                yield method, "accuracy", Estimate.undefined(agreement.UNKNOWN_RATERS)
                 continue
             for name, estimate in self._correctness(infer(votes).labels.reindex(true.index), true).items():
                 yield method, name, estimate
@@ -244,7 +239,7 @@ class MultiLabelQuestion(LabelledQuestion, kind="multi_label"):
         """Return alpha with MASI's distance, and for each label AC1 and nominal alpha."""
         answers = self.answers(ratings)
         sets = [frozenset(labels_of(answer)) for answer in self._categories(ratings["answer"].astype(str))]
-        masi = LEFT_OUT if seed is None else masi_alpha(answers, sets, np.random.default_rng(seed))
+        masi = LEFT_OUT if seed is None else agreement.masi_alpha(answers, sets, np.random.default_rng(seed))
         each = (of_labels(self.judged(ratings, label), seed, label)[::2] for label in self.labels)
         return (Coefficient(name="alpha (MASI)", estimate=masi), *(part for parts in each for part in parts))
 

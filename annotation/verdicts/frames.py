@@ -102,9 +102,7 @@ def judge(  # noqa: PLR0913 (four are names of columns)
 
 
 def _heeded(rated: pd.DataFrame) -> pd.DataFrame:
-    """Return the ratings with the columns that decide whether they count.
-
-    Raises ValueError for a cell that leaves this open.
+    """Return ratings with the columns that decide whether they count. Raises ValueError for a cell that leaves it open.
 
     CSV files have empty cells where nothing was excluded, and times as text.
     """

@@ -62,10 +62,7 @@ class TaskDraft:
 
 
 def drafts_of(source: OutputSource, facts: BundleFacts, pairs: Sequence[Pair]) -> tuple[list[TaskDraft], list[str]]:
-    """Return (the tasks of a study, the parts left out with reasons).
-
-    Each accepted transformation is a task, with its first seed; so is the data set itself if it has any.
-    """
+    """Return tasks (accepted transformations by their first seed, and their data sets), and why others are left out."""
     by_place: dict[str, dict[str, list[ScoreUnit]]] = {}
     for unit in plan_units(source, facts.verdicts, pairs):
         by_place.setdefault(unit.name, {}).setdefault(unit.transformation, []).append(unit)

@@ -203,10 +203,7 @@ class SentenceTransformerModel(TextModel):
 
 
 def refuse_no_hub(name: str) -> None:
-    """Raise ServiceError if a model is not on this machine and the hub does not answer.
-
-    The libraries would try for more than a minute. Any answer of the hub is left to them.
-    """
+    """Raise ServiceError for a model that is not here if the hub gives no answer: libraries would try for a minute."""
     from huggingface_hub import constants, get_session, try_to_load_from_cache  # noqa: PLC0415 (takes a while)
 
     repository = name if "/" in name else f"sentence-transformers/{name}"

@@ -210,16 +210,12 @@ class VllmEngine(Chat):
     def _shut_down(self) -> None:
         self._engine.shutdown()
         # The destructor would shut down again at exit, when half of vLLM is gone, and print an error.
-        self._engine.shutdown = _done
+        self._engine.shutdown = lambda: None
         self._end_watchdog()
 
     def _end_watchdog(self) -> None:
         self._watchdog.kill()
         self._watchdog.wait()
-
-
-def _done() -> None:
-    """Do nothing: the engine is already shut down."""
 
 
 def _watch() -> subprocess.Popen[bytes]:

@@ -94,25 +94,6 @@ def draw_counts(
         yield rng.multinomial(n, shares, size=min(rows, n_resamples - start))
 
 
-def counts_of(drawn: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Return how often each of n units was drawn.
-
-    Args:
-        drawn: resamples by draws: numbers from 0 to n - 1.
-        n: the units.
-
-    Returns:
-        Resamples by n.
-
-    >>> import numpy as np
-    >>> counts_of(np.array([[0, 2, 2], [1, 1, 1]]), 3)
-    array([[1, 0, 2],
-           [0, 3, 0]])
-    """
-    cells = (drawn + n * np.arange(len(drawn))[:, None]).ravel()
-    return np.bincount(cells, minlength=n * len(drawn)).reshape(len(drawn), n)
-
-
 Floats = NDArray[np.float64]
 Statistic = Callable[[NDArray[Any]], Floats]  # maps draws (a row each) to values (one each)
 

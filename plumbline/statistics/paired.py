@@ -25,7 +25,6 @@ from plumbline.statistics.estimates import (
     Floats,
     Value,
     bootstrap,
-    counts_of,
     draw_indices,
 )
 
@@ -190,7 +189,8 @@ def _rhos_of_drawn(samples: Sequence[Floats], y: Floats) -> Callable[[NDArray[np
         return squares
 
     def correlations(drawn: NDArray[np.int64]) -> Floats:
-        counts = counts_of(drawn, n)
+        cells = (drawn + n * np.arange(len(drawn))[:, None]).ravel()  # by resample and place
+        counts = np.bincount(cells, minlength=n * len(drawn)).reshape(len(drawn), n)
         counts = counts if n <= _MOST_WHOLE else counts.astype(np.float64)
         y_times = np.add.reduceat(np.take(counts, by_y, axis=1), y_starts, axis=1)
         y_squares, untied = squares_of(y_times), squares_of(counts)

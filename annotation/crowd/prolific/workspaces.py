@@ -394,10 +394,7 @@ def _in_book(home: server.Home, statement: str, *values: str) -> list[tuple[str,
 
 
 def read_admitted(file: Path) -> dict[str, dict[str, Any]]:
-    """Return the participants that Prolific knows, by room.
-
-    A missing or damaged file gives {}; the next call writes it again.
-    """
+    """Return Prolific's participants by room; {} for a missing or damaged file, which the next call writes again."""
     try:
         rooms = json.loads(file.read_text(encoding="utf-8"))["rooms"]
     except (OSError, ValueError, KeyError, TypeError):
