@@ -301,12 +301,13 @@ def test_a_command_that_is_killed_and_given_again_pays_nobody_twice(variant: Mak
     study = drawn(variant, sample={"pairs": 4, "batch": 4, "repeats": 0}, acceptance={"min_pairs": 4},
                   crowd={**CROWD, "share": 1.0, "fee": 0.0})  # fmt: skip
     chance, took = random.Random(38), 0.0
-    rounds = [("launch", *PLAY), ("collect",), ("approve", "--all"), ("launch", *PLAY[2:]), ("bonus", *PLAY[2:])]
+    rounds = [("launch", *PLAY), ("collect",), ("approve", "--all"), ("launch", *PLAY[2:]), ("collect",),
+              ("approve", "--all"), ("bonus", *PLAY[2:])]  # fmt: skip
     killed = 0
     for name, *words in rounds:
-        if took:  # as long as the command before
+        for part in (0.4, 0.8) if took else ():  # of the time that the command before took
             process = start(study, tmp_path, name, *words)
-            time.sleep(took * chance.uniform(0.4, 1.05))
+            time.sleep(took * chance.uniform(part - 0.2, part + 0.2))
             process.send_signal(signal.SIGKILL)
             process.communicate()
             killed += process.returncode == -signal.SIGKILL

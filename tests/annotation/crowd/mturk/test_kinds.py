@@ -61,7 +61,7 @@ def test_texts_are_rated_paid_and_judged_by_a_crowd(
     site: MTurkSite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Texts of two groups: one worker rates well, one misses every known text, and the verdicts are of groups."""
-    subjects.ask(monkeypatch, tmp_path, subjects.rubric())
+    ask(monkeypatch, tmp_path, subjects.rubric())
     sample = {"pairs": 4, "batch": 8, "controls": 2, "repeats": 0}
     own = [one for one in subjects.rows() if one["language"] == "en"]
     study = subjects.texts(tmp_path, "paid", own, crowd={"countries": {"en": ["US"]}, "share": 1.0}, sample=sample)
