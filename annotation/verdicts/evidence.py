@@ -221,11 +221,5 @@ def write_looks(evidence: Evidence) -> None:
     if new_looks := evidence.looks_due:
         evidence.noted.write_models(BLOCK_LOOKS.name, [*evidence.models(BLOCK_LOOKS), *new_looks])
         evidence.block_looks = [*evidence.block_looks, *new_looks]
-        for following in (
-            "rests",
-            "blocks",
-            "side_by_side",
-            "if_counted",
-            "answers_by_pair",
-        ):  # from looks before these
+        for following in ("rests", "blocks", "side_by_side", "if_counted", "answers_by_pair"):  # from earlier looks
             evidence.__dict__.pop(following, None)

@@ -102,7 +102,7 @@ class RankedModels:
                 f" pair is tested alone, {near['n'] - near['together']} if all pairs are tested at once;"
                 f" {every['alone'] / every['n']:.1%} and {every['together'] / every['n']:.1%} of all {every['n']:,}"
                 f" pairs are told apart; {first['n'] - first['alone']} and {first['n'] - first['together']} models are"
-                " not told apart from the first"
+                f" not told apart from the first{self._of_complete()}"
             )
         if self.rule.order in _SORTED:
             lines.append(f"models are sorted as on mteb's board, by {self.rule.order}; Rank (Borda) is shown beside it")
@@ -111,20 +111,22 @@ class RankedModels:
         caption = f"{len(self.table)} models ranked over {n} {counted}{'' if points else ', scores times 100'}"
         return Exhibit.of(NAME, caption, self.table, printed(marked, columns), lines)
 
+    def _of_complete(self) -> str:
+        """Return among which models `pairs` are counted, if some lack scores: the first of all may be one of these."""
+        complete = int(self.table["rank_low"].notna().sum())
+        return f" of the {complete} with all scores" if complete < len(self.table) else ""
+
     def answer(self) -> list[Part]:
         """Return which model is first and how many are not told apart from it, and a figure of ranks with limits."""
-        table, by_borda = self.table, self.rule.order not in _SORTED
-        first = table.loc[table["rank"] == 1, "model"] if by_borda else table["model"].iloc[:1]
+        table, column = self.table, _SORTED.get(self.rule.order, "borda")
+        first = table.loc[table[column] == table[column].max(), "model"]  # none if every model lacks a score of a mean
+        leads = f"{listed(first) or 'No model'} {'are' if len(first) > 1 else 'is'} first of"
         over = count(len(self.types), "subset" if self.rule.by_subset else "task")
-        leads = (
-            f"{listed(first)} {'is' if len(first) == 1 else 'are'} first of {count(len(table), 'model')} over {over}"
-        )
-        parts: list[Part] = [f"{leads}, by {self.rule.order}."]
+        parts: list[Part] = [f"{leads} {count(len(table), 'model')} over {over}, by {self.rule.order}."]
         if "rank_low" in table and table["rank_low"].notna().sum() > 1:
             n, together = self.pairs.iloc[-1][["n", "together"]]
-            parts.append(
-                f"{count(n - together, 'model is', 'models are')} not told apart from the first by Borda rank."
-            )
+            alike = f"{count(n - together, 'model is', 'models are')} not told apart from the first by Borda rank"
+            parts.append(f"{alike}{self._of_complete()}.")
             frame = table.assign(low=table["rank_low"], high=table["rank_high"], kind="")
             kinds = Kinds("kind", {"": COLOURS["lexical_stylistic"]}, {"": "circle"})
             layers = dots(

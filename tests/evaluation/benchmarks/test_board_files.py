@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.benchmarks.scores import of_results, public_tasks, reasons_by_model
+from evaluation.benchmarks.board import Rule, of_scores
+from evaluation.benchmarks.scores import Scores, of_results, public_tasks, reasons_by_model
 from evaluation.tables.comparisons import board, separation_table
 from plumbline.statistics.rankings import points_of, rank_intervals, ranks_of
 from plumbline.study import ROOT
@@ -174,6 +175,21 @@ def test_scores_on_other_data_and_by_faulty_versions_are_named_marked_and_left_o
     assert done.returncode == 0 and named.replace("of 4", "of 10") in done.stdout, done.stderr
     tasks = pd.read_csv(tmp_path / "small" / "tasks.csv").set_index("task")["not_comparable"]
     assert tasks.sum() == 4 and tasks["SweFaqRetrieval"] == 2
+
+
+def test_the_page_names_no_model_first_by_a_mean_that_none_has_and_counts_among_those_with_all_scores() -> None:
+    tasks = [f"task{number}" for number in range(8)]
+    scores = np.add.outer(np.arange(6) * 0.1, np.linspace(0.1, 0.3, len(tasks)))
+    grid = pd.DataFrame(scores, [f"model{number}" for number in range(6)], tasks)
+    grid.iloc[5, 3] = np.nan  # it stays first by points
+
+    def said(frame: pd.DataFrame, rule: Rule | None = None) -> list[object]:
+        return of_scores(Scores(frame, {}), dict.fromkeys(tasks, "STS"), 1, rule).answer()
+
+    by_points, by_mean = said(grid), said(grid, Rule("all", "Mean (Task)"))
+    assert str(by_points[0]).startswith("model5 is first") and str(by_mean[0]).startswith("model4 is first")
+    assert " first by Borda rank of the 5 with all scores." in str(by_points[1])
+    assert str(said(grid.assign(task0=np.nan), Rule("all", "Mean (Task)"))[0]).startswith("No model is first")
 
 
 def test_an_unknown_revision_is_never_the_usual_one() -> None:
