@@ -87,7 +87,7 @@ def _left_out(parts: Sequence[TaskPart]) -> list[str]:
     for part in parts:
         for reason, n in part.sample.left_out.items():
             noun, _, rest = reason.partition(" ")
-            lines.append(f"{part.sample.name}, left out: {count(n, noun, PLURALS.get(noun, ''))} {rest}")
+            lines.append(f"task {part.sample.name}, left out: {count(n, noun, PLURALS.get(noun, ''))} {rest}")
     return lines
 
 
@@ -106,7 +106,7 @@ def _compared(part: TaskPart, number: int, seed: int) -> HumanTables:
     agreed = agreement(task, people, n_resamples=number, rng=rng("agreement"))
     items = pd.DataFrame(_items(task, [*people, *language, *models]))
     scores = scored.scores.assign(simulated=bool(part.people["simulated"].any()))
-    nobody = () if people else (f"{sample.name}: no person's answers count, so only models have scores",)
+    nobody = () if people else (f"task {sample.name}: no person's answers count, so only models have scores",)
     return HumanTables(scores, agreed, scored.differences, items, pd.DataFrame(), (*nobody, *scored.notes))
 
 

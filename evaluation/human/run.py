@@ -63,14 +63,14 @@ def evaluate_human(
         silent = [spec.called for spec in named if spec.called not in set(annotators["rater_id"])]
         notes = [
             *(
-                f"{verdict.transformation} ({verdict.language}) is {verdict.decision} but was scored nevertheless:"
+                f"task {verdict.transformation} ({verdict.language}) is {verdict.decision} but was scored nevertheless:"
                 f" {'; '.join(verdict.reasons)}"
                 for verdict in known_verdicts(Evidence(study))
                 if verdict.decision != "accepted"
             ),
             *(
-                f"{name} has no answers: run `{study.command(JUDGE)}`, which queries it or reports why no answer"
-                " could be read"
+                f"annotator {name} lacks answers: run `{study.command(JUDGE)}`, which queries it or reports why no"
+                " answer could be read"
                 for name in silent
             ),
             *compared.notes,

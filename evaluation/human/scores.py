@@ -305,7 +305,7 @@ class _MetricScores:
     def notes(self) -> Iterator[str]:
         """Yield a line for each omission of a task."""
         task, n_items = self._task, len(self._task.items)
-        name = f"{task.name} ({task.language})" if task.language else task.name
+        name = f"task {task.name} ({task.language})" if task.language else f"task {task.name}"
         if no_gold := n_items - int(self._scorable.sum()):
             have = "it has" if no_gold == 1 else "they have"
             yield f"{name}: {no_gold} of {n_items} items cannot be scored, as {have} no gold or no relevant candidate"

@@ -159,7 +159,7 @@ def missing_scores(scores: pd.DataFrame, models: Iterable[str], command: str) ->
 def failed_models(scores: pd.DataFrame) -> list[str]:
     """Return a sentence on each model that failed, with its reason."""
     failed = scores[scores["status"] == "failed"].drop_duplicates(["model", "reason"])
-    return [f"{row.model} failed: {row.reason}" for row in failed.itertuples()]
+    return [f"model {row.model} failed: {row.reason}" for row in failed.itertuples()]
 
 
 def refuse_outrun(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> None:

@@ -127,7 +127,7 @@ def test_marks_of_candidates_count_by_the_expected_precision_with_scikit_learns_
     (rater,) = people(task, said)
     assert closeness(task, rater) == pytest.approx([0.840278, 0.75, math.nan], abs=1e-6, nan_ok=True)  # each item's own
     assert set(made.scores["n_items"]) == {2}
-    assert made.notes == ("made (eng): 1 of 3 items cannot be scored, as it has no gold or no relevant candidate",)
+    assert made.notes == ("task made (eng): 1 of 3 items cannot be scored, as it has no gold or no relevant candidate",)
 
 
 def test_what_somebody_compared_lacks_falls_out_for_all_and_is_said() -> None:
@@ -150,10 +150,10 @@ def test_what_somebody_compared_lacks_falls_out_for_all_and_is_said() -> None:
     assert not scores.at[("rater", "c"), "compared"] and scores.at[("rater", "b"), "compared"]
     assert scores.at[("rater", "b"), "n_abstained"] == 1
     assert made.notes == (
-        "made (eng): 2 of 20 items are left out, as not every compared scorer has a score on them (items without a"
+        "task made (eng): 2 of 20 items are left out, as not every compared scorer has a score on them (items without a"
         " score, by scorer: b 2)",
-        "made (eng): b abstained on 1 and has no answer to 1 of 20 items",
-        "made (eng): c has no answer to 10 of 20 items",
+        "task made (eng): b abstained on 1 and has no answer to 1 of 20 items",
+        "task made (eng): c has no answer to 10 of 20 items",
     )
 
 
