@@ -215,9 +215,8 @@ class StudyReader(PageReader):
         status = self.status()
         facts, pace, crowd = dict[str, str](), status.going.pace, read_summaries(self._evidence())
         if len(progress := status.progress):
-            waiting, wanted = (
-                int(progress[name].sum()) for name in ("open", "wanted")
-            )  # some count but are not wanted
+            # Not all that count are wanted.
+            waiting, wanted = (int(progress[name].sum()) for name in ("open", "wanted"))
             facts["Answers that count"] = f"{wanted - waiting:,} of {wanted:,}"
         if len(status.raters):
             staying = int((~status.raters["excluded"].astype(bool)).sum())

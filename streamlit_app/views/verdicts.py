@@ -95,10 +95,12 @@ def _means(reader: CampaignReader, scale: Sequence[float], question: str) -> Non
     frames = means_frame(shown), reader.shares()
     means, shares = (frame[frame["question"] == question] for frame in frames)
     heading("Means against the threshold")
-    text = f"Mean {question} of each verdict with its 95% interval; the dashed line is the threshold."
+    text, decides = f"Mean {question} of each verdict with its 95% interval", means["threshold"].notna().any()
+    text += "; the dashed line is the threshold." if decides else "."
     if len(means) > CARDS:
-        means = means.loc[(means["mean"] - means["threshold"]).abs().nsmallest(CARDS).index.sort_values()]
-        text += f" The {CARDS} verdicts nearest to it are drawn."
+        far = (means["mean"] - means["threshold"]).abs() if decides else means["mean"]
+        means = means.loc[far.nsmallest(CARDS).index.sort_values()]
+        text += f" The {CARDS} {'verdicts nearest to it' if decides else 'lowest'} are drawn."
     name, chart = f"{reader.name}-means-{question}", mean_intervals(means, scale)
     figure(name, chart, text + _limits(reader), alt_text=means_in_words(means))
     heading("Ratings given")

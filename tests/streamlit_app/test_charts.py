@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import html
+import math
 import re
+from types import SimpleNamespace
+from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +16,7 @@ from hypothesis import strategies as st
 from plumbline.exhibits.charts import COLOURS, SHAPES, colours, shapes
 from plumbline.study.transformations import AXES
 from streamlit_app.pair import marked
+from streamlit_app.views import verdicts
 
 
 def test_colours_and_shapes_are_one_to_an_axis() -> None:
@@ -68,3 +73,26 @@ def test_every_letter_is_there_and_none_is_markup(original: str, transformed: st
     for text, content in zip((original, transformed), marked(original, transformed), strict=True):
         assert plain(content) == text
         assert set(re.findall(r"<(/?\w+)", content)) <= {"p", "/p", "del", "/del", "ins", "/ins"}
+
+
+@pytest.mark.parametrize(("limit", "first"), [(None, 0), (2.5, 3)])
+def test_of_many_means_those_nearest_to_the_threshold_are_drawn_and_without_one_the_lowest(
+    limit: float | None, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"system{number:02}" for number in range(30)]
+    means = pd.DataFrame({"transformation": names, "mean": [1 + number / 10 for number in range(30)]}, dtype=object)
+    means = means.astype({"mean": float}).assign(question="quality", threshold=math.nan if limit is None else limit)
+    drawn: list[tuple[pd.DataFrame, str]] = []
+    quiet: dict[str, Any] = dict.fromkeys(
+        ("heading", "figure", "rating_shares", "shares_in_words"), lambda *_, **__: ""
+    )
+    quiet |= {"joined": list, "best_first": lambda verdicts, _: verdicts, "means_frame": lambda _: means}
+    quiet |= {"_limits": lambda _: "", "mean_intervals": lambda rows, _: rows, "means_in_words": lambda _: ""}
+    quiet["figure"] = lambda _, chart, text, **__: drawn.append((chart, text))
+    for name, instead in quiet.items():
+        monkeypatch.setattr(verdicts, name, instead)
+    reader: Any = SimpleNamespace(verdicts=list, side_by_side=lambda: [()], shares=lambda: means, name="many")
+    verdicts._means(reader, (1, 5), "quality")
+    (chart, text), _ = drawn
+    assert list(chart["transformation"]) == names[first : first + verdicts.CARDS]
+    assert ("threshold" in text) == (limit is not None)
