@@ -322,7 +322,7 @@ def _beyond_members(evidence: Evidence, workload: Workload, undecided: Sequence[
     units = {unit for group in undecided if not group.lacks(evidence.study) for unit in group.units}
     pairs = evidence.answers_by_pair.assign(pair_id=evidence.collected.sample["pair_id"].array)
     here = [unit in units for unit in zip(pairs["transformation"], pairs["language"], strict=True)]
-    return workload.unanswerable(pairs[here], evidence.collected.known)
+    return workload.unanswerable(pairs.loc[here], evidence.collected.known)
 
 
 def _languages(pairs: pd.DataFrame) -> list[tuple[str, str]]:

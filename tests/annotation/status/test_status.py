@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,7 @@ from plumbline.study.campaign import AcceptanceSpec, SampleSpec
 from tests.annotation.ratings.test_signs import pair
 from tests.annotation.sampling.test_sample import flag
 from tests.concluded import concluded
+from tests.finished import finished_study
 from tests.shared import generate_once, rating_of
 
 ARGUMENTS = "--study s.yaml"
@@ -448,6 +450,14 @@ def test_after_a_discard_the_next_step_moves_on(
         with stage(study, "users invite", settings={"annotators": 3}):
             pass
         assert at(study)[1].startswith(f"{MAIN} collect {ARGUMENTS}")
+
+
+def test_of_a_rated_study_whose_sample_is_gone_the_status_says_so(tmp_path: Path) -> None:
+    study = finished_study(tmp_path)
+    (study.folder / "pairs.parquet").unlink()
+    status, _ = at(study)
+    assert status.stages["sample"].state == "not yet"
+    assert "pairs.parquet is gone" in status_text(status)
 
 
 def test_nobody_waits_for_what_cannot_decide(brief: Study) -> None:
