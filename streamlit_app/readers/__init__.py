@@ -139,7 +139,7 @@ def cached(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
             except NotYetError:
                 raise
             except DataError as error:
-                if all(name in reader for name in needs):
+                if all(name in reader for name in needs) or "; run `" not in str(error):  # such as what is gone
                     raise
                 raise NotYetError(str(error)) from None
             return result

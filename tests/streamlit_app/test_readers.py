@@ -167,3 +167,10 @@ def test_answers_beyond_those_wanted_are_no_progress(study: Study, monkeypatch: 
     progress = pd.concat([row.assign(counting=30, open=0), row.assign(counting=4, open=6)])
     monkeypatch.setattr(readers.StudyReader, "status", lambda _: replace(status, progress=progress))
     assert readers.StudyReader(study).so_far()["Answers that count"] == "14 of 20"
+
+
+def test_a_record_that_is_gone_is_not_one_that_no_command_has_written_yet(study: Study) -> None:
+    (study.folder / "looks.json").unlink()
+    with pytest.raises(DataError, match="looks.json is gone; restore it") as gone:
+        readers.StudyReader(study).verdicts()
+    assert not isinstance(gone.value, NotYetError)
