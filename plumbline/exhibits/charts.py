@@ -7,6 +7,7 @@ the same colour and shape everywhere (Okabe and Ito's colours, safe for colour-b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -124,8 +125,15 @@ def tips(*columns: str) -> list[alt.Tooltip]:
 
 
 def rows(column: str, order: Iterable[str], limit: int = NAMES) -> alt.Y:
-    """Return a row axis for names in this order; the middle of one over `limit` pixels is left out of its label."""
-    row: alt.Y = alt.Y(f"{column}:N", sort=list(dict.fromkeys(order)), title=None)
+    """Return a row axis for names in this order; the middle of one over `limit` pixels is left out of its label.
+
+    Names that would have one label stay whole.
+    """
+    names, letters = list(dict.fromkeys(order)), int(limit / _LETTER)
+    labels = {(name[: letters // 3], name[int(1 - letters * 2 / 3) :]) for name in names if len(name) > letters}
+    if len(labels) < sum(len(name) > letters for name in names):
+        limit = math.ceil(_LETTER * (max(map(len, names)) + 1))
+    row: alt.Y = alt.Y(f"{column}:N", sort=names, title=None)
     return row.axis(labelLimit=limit, labelExpr=shortened(str(limit)))
 
 

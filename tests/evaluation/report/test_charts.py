@@ -181,6 +181,9 @@ def test_long_names_that_begin_alike_are_told_apart_where_they_are_cut() -> None
     assert len(cut) == 3 and all(len(name) <= 17 and name.startswith("labor") for name in cut)
     assert {name[-3:] for name in cut} == {"-00", "-01", "-02"}
     assert set(names) <= set(words_of(chart.encode(y=rows("model", names, 400))).split())
+    alike = [f"organisation/model-{size}-trained-on-many-sentences-v1" for size in ("base", "large")]
+    chart = alt.Chart(pd.DataFrame({"model": alike})).mark_point()
+    assert {*alike} <= set(words_of(chart.encode(y=rows("model", alike))).split())  # else both would have one label
 
 
 def test_a_tall_map_of_differences_has_its_heads_above_and_no_zero_has_a_sign(scores: pd.DataFrame) -> None:
