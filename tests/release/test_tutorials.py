@@ -63,11 +63,9 @@ def test_a_tutorial_shows_what_its_commands_print(name: str, place: Path) -> Non
         before = kind
 
 
-def test_the_study_of_ones_own_page_is_walked_from_an_empty_folder(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("place")
+def test_the_study_of_ones_own_page_is_walked_from_an_empty_folder(tmp_path: Path) -> None:
     """Its files are written, its settings put into the study, its commands run; it needs no more than 15."""
-    monkeypatch.setattr("tests.commands.ROOT", tmp_path)
     text, printed, n_commands = (TUTORIALS / "two_systems.md").read_text(encoding="utf-8"), "", 0
     for kind, body in re.findall(r"^```(sh|text|yaml)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         if kind == "yaml":
@@ -84,7 +82,7 @@ def test_the_study_of_ones_own_page_is_walked_from_an_empty_folder(
             commands = commands.replace(content, "")
         for line in re.findall("^plumbline .*", commands, re.MULTILINE):
             n_commands += 1
-            done = here(*words_of(line))
+            done = here(*words_of(line), folder=tmp_path)
             assert not done.returncode, f"{line}: {done.stderr}"
             printed += "\n".join(map(words, done.stdout.splitlines())) + "\n"
     assert 8 < n_commands <= 15 and (tmp_path / "exports" / "outputs" / "report" / "index.html").is_file()
