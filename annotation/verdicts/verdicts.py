@@ -167,20 +167,20 @@ def with_supply(
 
     What a wave added is left out until one of its own pairs has a rating.
     """
+    unit = ["transformation", "language"]
     seen = (sample["wave"] == 1) | is_among(sample["pair_id"], ratings["pair_id"].unique())
-    facts_of_pairs = sample[["transformation", "language", "dataset", "seed", "wave"]].assign(seen=seen)
-    samples = dict(iter(facts_of_pairs.groupby(["transformation", "language"], observed=True)))
+    pairs = sample[[*unit, "dataset", "seed", "wave"]].assign(seen=seen)
+    drawn = pairs.groupby([*unit, "dataset", "seed"], observed=True)["seen"].any()
+    newest = pairs[pairs["wave"] == pairs.groupby(unit, observed=True)["wave"].transform("max")]
+    in_newest = newest.groupby(unit, observed=True)["seen"].any()
     facts = {}
     for supply in supplies:
-        pairs = samples.get((supply.transformation, supply.language), facts_of_pairs.iloc[:0])
-        outputs = defaultdict[str, dict[int, str]](dict)
+        place, outputs = (supply.transformation, supply.language), defaultdict[str, dict[int, str]](dict)
         for dataset, seeds in supply.outputs.items():
             for seed, pool in seeds.items():
-                drawn = pairs[(pairs["dataset"] == dataset) & (pairs["seed"] == seed)]
-                drawn = pairs[pairs["wave"] == pairs["wave"].max()] if drawn.empty else drawn
-                if drawn.empty or drawn["seen"].any():
+                if drawn.get((*place, dataset, seed), in_newest.get(place, True)):
                     outputs[dataset][seed] = pool
-        facts[supply.transformation, supply.language] = supply.model_copy(update={"outputs": dict(outputs)})
+        facts[place] = supply.model_copy(update={"outputs": dict(outputs)})
     return [
         verdict.model_copy(update={"supply": facts.get((verdict.transformation, verdict.language))})
         for verdict in verdicts
