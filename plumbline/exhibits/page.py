@@ -176,8 +176,7 @@ def write_outlined(
         drawn = [name for name in names if name in others]
         parts: list[Part] = [figures[name] for name in drawn[:MOST_FIGURES]]
         if further := drawn[MOST_FIGURES:]:
-            those = f"figures/{further[0]}.svg" + (f" to figures/{further[-1]}.svg" if further[1:] else "")
-            parts.append(f"{count(len(further), 'further figure')} in files alone: {those}.")
+            parts.append(f"{count(len(further), 'further figure')} in files alone, from figures/{further[0]}.svg on.")
         tables = [shown[name].table(cut=True) for name in names if name in shown]
         if parts or tables:
             sections.append(Section(heading, [*parts, *tables], heading in folded))
