@@ -93,18 +93,17 @@ def shares_frame(material: CampaignMaterial) -> pd.DataFrame:
     """
     counting = material.counting
     rated_values = counting[counting["value"].notna()]
-    present = set(rated_values["transformation"].unique())
-    names = [name for name in material.study.kinds if name in present]
     rows = []
     for question in material.questions:
         of_question = rated_values[rated_values["question"] == question]
-        for name in names:
+        present = set(of_question["transformation"].unique())
+        for name in filter(present.__contains__, material.study.kinds):
             values = of_question.loc[of_question["transformation"] == name, "value"].to_numpy(np.float64)
             labels, places = classes_of(values, material.rubric.scale_of(question))
             numbers = np.bincount(places, minlength=len(labels)).tolist()
             total = sum(numbers)
             points = zip(labels, numbers, strict=True)
-            rows += [(question, name, point, n, n / total if total else 0.0, total) for point, n in points]
+            rows += [(question, name, point, n, n / total, total) for point, n in points]
     return pd.DataFrame(rows, columns=["question", "transformation", "value", "n", "share", "total"])
 
 

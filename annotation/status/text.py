@@ -58,7 +58,8 @@ def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}),
     ]
     table, facts = list[str](), list[str]()
     if len(status.progress):
-        table = [_progress_text(status, more=more), "\n".join(status.blocks if more else _some(status.blocks, _ROWS))]
+        blocks = status.blocks if more else _some(status.blocks, _FIRST)
+        table = [_progress_text(status, more=more), "\n".join(blocks)]
         facts = [
             looks_exhibit(status.looks, study.called).text() if more and len(status.looks) else "",
             *status.crowd,
@@ -69,8 +70,8 @@ def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}),
         doubts = doubts_text(status.doubts, study.judging, judged=status.judged)
         facts.append(first_doubt(status.doubts) if not more and (status.doubts or status.judged) else doubts)
     facts.append("" if more else f"More: `{status.command('status --more')}`")
-    blocks = [apart.join(filter(None, block)) for block in (head, table, facts)]
-    return "\n\n".join([*filter(None, blocks), f"Next: {_with_names(str(next_step(status)), status, names)}"])
+    parts = [apart.join(filter(None, part)) for part in (head, table, facts)]
+    return "\n\n".join([*filter(None, parts), f"Next: {_with_names(str(next_step(status)), status, names)}"])
 
 
 def _notes(status: Status, names: Mapping[str, str], *, more: bool) -> str:
@@ -111,7 +112,7 @@ def _flow_text(status: Status, *, more: bool) -> str:
 
 
 _AGREEMENTS = 3  # in a line
-_ROWS = 10  # rows of a table, above which the rest is only counted
+_ROWS, _FIRST = 10, 4  # rows of a table, and of a longer one, whose rest is only counted
 
 
 def _progress_text(status: Status, *, more: bool) -> str:
@@ -126,7 +127,7 @@ def _progress_text(status: Status, *, more: bool) -> str:
         f"{item}s".capitalize(): cell("pairs", str),
         "Answers": lambda row: f"{row['counting']}/{row['wanted']}",
         **({f"By {every}": by_every} if same_number else {f"By {rule.min_raters}+": cell("enough", str)}),
-        "Verdict": "verdict",
+        "Verdict": cell("verdict", lambda words: words if more else words.partition(", and will stay so")[0]),
         **({f"By {every}": by_every} if more and not same_number else {}),
     }
     seldom = ("drafts", "discarded", "surplus", "excluded", "withdrawn")
@@ -156,10 +157,9 @@ def _most_open(progress: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     if len(progress) <= _ROWS:
         return progress, ""
     rows = progress.sort_values("open", ascending=False, kind="stable")
-    counting, wanted, missing = (int(rows[name][_ROWS:].sum()) for name in ("counting", "wanted", "open"))
-    return rows[
-        :_ROWS
-    ], f"and {len(rows) - _ROWS} more rows, with {counting:,} of {wanted:,} answers, {missing:,} open."
+    counting, wanted, missing = (int(rows[name][_FIRST:].sum()) for name in ("counting", "wanted", "open"))
+    rest = f"and {len(rows) - _FIRST} more rows, with {counting:,} of {wanted:,} answers, {missing:,} open."
+    return rows[:_FIRST], rest
 
 
 def _going(status: Status, *, more: bool) -> str:
@@ -267,7 +267,9 @@ def headline(
     """
     status = replace(status, writes="ratings-report" if reported else "")
     answer, *rest = in_short(decided(verdicts), status.doubts, next_step(status))
-    return (*better(compared, preferred), answer, *rest)  # who compares systems asks first which is better
+    tested = any(done.differences["p_holm"].notna().any() for done in (compared, preferred))
+    # who compares systems asks first which is better, unless too few originals tell
+    return (*better(compared, preferred), answer, *rest) if tested else (answer, *better(compared, preferred), *rest)
 
 
 def better(compared: SideBySide, preferred: SideBySide) -> list[str]:

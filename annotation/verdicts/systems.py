@@ -508,7 +508,8 @@ def systems_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
         *reasons(places_of(done.systems), done.systems["reason"]),
     ]
     caption = f"{called.judged.capitalize()}s side by side, on the same originals"
-    return Exhibit.of("side_by_side", caption, done.systems, columns, notes)
+    rows = done.systems if done.systems["mean"].notna().any() else done.systems.head(0)
+    return Exhibit.of("side_by_side", caption, rows, columns, notes)
 
 
 def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:

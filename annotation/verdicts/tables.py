@@ -194,7 +194,7 @@ def labels_exhibit(groups: Sequence[Group], called: ItemNames = PAIRS) -> Exhibi
         for row in full.to_dict("records")
     )
     over = f"with 95% intervals over {called.item}s; n counts answers"
-    caption = f"Labels, rankings and texts: shares, ranks and agreement, {over}"
+    caption = f"What people answered: shares, ranks and agreement, {over}"
     return Exhibit("labels", caption, full, printed)
 
 

@@ -102,8 +102,7 @@ def _raters(reader: CampaignReader) -> None:
         "Who": lambda row: "simulated" if row["simulated"] else "person",
         "Answers": "answers",
         "Left to answer": cell("open", lambda n: "" if pd.isna(n) else str(n)),  # unknown if the study names no raters
-        "Drafts": "drafts",
-        "Discarded": "discarded",
+        **{name.capitalize(): name for name in ("drafts", "discarded") if raters[name].any()},
         "Last answer (UTC)": cell("last", lambda at: "" if pd.isna(at) else f"{at:%Y-%m-%d %H:%M}"),
         "Signs": "signs",
         "Decision": lambda row: "excluded" if row["excluded"] else "removed" if row["out"] else "",

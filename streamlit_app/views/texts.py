@@ -43,24 +43,27 @@ def draw(reader: ScoreReader) -> None:
     kind = filtered(judged.capitalize(), list(sample["transformation"].unique()), "kind", words=named)
     language = filtered("Language", sorted(set(sample["language"])), "language", words=language_name)
     dataset = filtered("Data set", sorted(set(sample["dataset"])), "dataset")
-    query = st.text_input(f"Words in a {item}", key="q", bind="query-params").strip()
+    query = st.text_input(f"Search the {item}s", key="q", bind="query-params").strip()
     table = reader.found(query, transformation=kind, language=language, dataset=dataset)
     if table.empty:
         st.text("Nothing found.")
         return
     if model:
         table = table.assign(drift=table["pair_id"].map(reader.drift_of(model)))
-    st.caption(
-        f"{f'The first {MOST:,} of ' if len(table) > MOST else ''}{len(table):,} {item}s: those with comments first,"
-        " then those with ratings far apart, then those with low means. Lowest, highest and mean are of the question"
-        f" on which ratings differ most. Tick a row (or press Shift and Space) to see the {item} with all its ratings."
-        + (" Some ratings are SIMULATED." if reader.simulated() else "")
-    )
     rows = table.head(MOST).assign(kind=[display(name, pooled=False) for name in table["transformation"].head(MOST)])
     same = {name for name in ("question", "language", "n_ratings", "dataset") if sample[name].nunique() < 2}
     same |= set() if sample["comments"].any() else {"comments"}
     names = [name for name in _COLUMNS if name in rows and name not in same]  # a laptop's window has no room for these
     filled = [name for name in names if rows[name].notna().any() and (rows[name] != "").any()]
+    by_means = (
+        ", then those with ratings far apart, then those with low means. Lowest, highest and mean are of the question"
+        " on which ratings differ most"
+    )
+    st.caption(
+        f"{f'The first {MOST:,} of ' if len(table) > MOST else ''}{len(table):,} {item}s: those with comments first"
+        f"{by_means * ('mean' in filled)}. Tick a row (or press Shift and Space) to see the {item} with all answers."
+        + (" Some answers are SIMULATED." if reader.simulated() else "")
+    )
     text = {} if "transformed" in filled else {"original": st.column_config.TextColumn("Text", width=2 * _TEXT)}
     ids, key = list(rows["pair_id"]), pair.fresh("texts")
     st.dataframe(

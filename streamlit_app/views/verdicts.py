@@ -119,5 +119,7 @@ def _agreement(reader: CampaignReader) -> None:
 def _labels(reader: CampaignReader) -> None:
     answered = reader.table(exhibits.labels_exhibit)
     if not answered.frame.empty:
-        heading("What people answered" if reader.study.judging.does_tasks else "Labels, rankings and texts")
-        exhibit(reader.name, answered)
+        title, _, what = answered.caption.partition(": ")
+        heading(title)
+        st.caption(f"{what.capitalize()}.")
+        exhibit(reader.name, answered, captioned=False)

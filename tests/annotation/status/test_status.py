@@ -353,11 +353,11 @@ def test_a_study_of_many_languages_takes_one_screen_and_sums_up_the_rest(
     missing = np.arange(len(progress))  # 0 to 39 open answers
     progress = progress.assign(open=missing, wanted=100, counting=100 - missing)
     lines = fitted(status_text(replace(status, progress=progress))).splitlines()
-    assert len(lines) <= 40 and all(len(line) <= 80 for line in lines if f"{brief.file}" not in line)
+    assert len(lines) <= 33 and all(len(line) <= 80 for line in lines if f"{brief.file}" not in line)
     shown = [int(line.split()[3].split("/")[0]) for line in lines if line.startswith("Paraphrasing")]
-    assert sorted(shown) == sorted(100 - missing)[:10]
-    rest = sum(sorted(100 - missing)[10:])
-    assert f"and 30 more rows, with {rest:,} of 3,000 answers, {3000 - rest} open." in lines
+    assert sorted(shown) == sorted(100 - missing)[:4]
+    rest = sum(sorted(100 - missing)[4:])
+    assert f"and 36 more rows, with {rest:,} of 3,600 answers, {3600 - rest} open." in lines
     text = status_text(replace(status, progress=progress), more=True)
     assert sum(line.startswith("Paraphrasing") for line in text.splitlines()) == 40
 

@@ -129,6 +129,7 @@ def test_no_system_is_called_best_where_no_original_has_ratings_for_all() -> Non
     assert len(found.differences) == 3 and found.systems[["mean", "rank"]].isna().all(axis=None)
     (sentence,) = answers(found)
     assert "best in quality: no original has enough ratings for all" in sentence
+    assert systems_exhibit(found).frame.empty and len(differences_exhibit(found).frame) == 3
 
 
 def unequal(ours_on_few: float) -> SideBySide:
