@@ -39,7 +39,7 @@ _EDGES = (
     " @media (min-width: 641px) {[data-testid=stSidebar][data-collapsed=false] {max-width: 230px}}"
     " @media (max-width: 640px) {[data-testid=stMainBlockContainer] {padding: 3.5rem 1rem 4rem}}"
     " :root {--page: light-dark(#fff, #171614); --line: light-dark(#dde1e8, #333947);"
-    " --faint: light-dark(#5b6475, #a3abbb); --shade: light-dark(rgb(31 36 48 / 18%), rgb(0 0 0 / 60%));"
+    " --faint: light-dark(#5b6475, #a3abbb); --shade: light-dark(rgb(31 36 48 / 18%), rgb(163 171 187 / 45%));"
     " --accepted: light-dark(#00704a, #4cc596); --rejected: light-dark(#b34700, #ff9d57); --undecided: var(--faint)}"
     " .stApp .cards {grid-template-columns: repeat(auto-fill, minmax(min(17.5rem, 100%), 1fr)); margin: 0}"
     " .stApp .cards, .stApp dl {padding: 0} .stApp .cards li, .stApp dl, .stApp dd {margin-left: 0}"

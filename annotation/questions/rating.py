@@ -89,7 +89,8 @@ class RatingQuestion(Question, kind="rating"):
         return f"question {self.name!r} must describe both ends of its scale, and between them {between}"
 
     def description(self, hint: str, meanings: Meanings) -> str:
-        return f"{hint} {'; '.join(f'{point} = {meaning}' for point, meaning in meanings.items())}.".lstrip()
+        points = "; ".join(f"{point} = {meaning}" for point, meaning in meanings.items() if meaning != str(point))
+        return f"{hint} {points}.".lstrip() if points else hint
 
     def guideline(self, option: float | str, meaning: str) -> str:
         return f"- **{option}** {meaning}"

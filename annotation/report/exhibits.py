@@ -35,7 +35,7 @@ from plumbline.scales import classes_of
 from plumbline.statistics.agreement import number_of_raters
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.base import StudyPart
-from plumbline.study.campaign import AcceptanceSpec, RatersSpec, RuleSpec
+from plumbline.study.campaign import AcceptanceSpec, RatersSpec, RuleSpec, SampleSpec
 
 
 def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
@@ -223,23 +223,18 @@ def stamp(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-_RULES: dict[str, type[StudyPart]] = {"acceptance": AcceptanceSpec, "raters": RatersSpec}
+_RULES: dict[str, type[StudyPart]] = {"acceptance": AcceptanceSpec, "raters": RatersSpec, "sample": SampleSpec}
+SAID = {"": "none", "None": "none", "[]": "none", "False": "no", "True": "yes"}
 
 
 def rules_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return a row for each fixed rule; none for studies that fixed none."""
-    rules = material.holds.rules if material.holds else {}
-    rows = []
-    for part, settings in rules.items():
-        if part == "rubric":  # `wording_exhibit` has its words
-            continue
-        fields = _RULES[part].model_fields if part in _RULES else {}
-        for name, value in settings.items():
-            meaning = fields[name].description if name in fields else ""
-            words = "none" if value is None else str(value)
-            if name == "rules":
-                words = "; ".join(in_words(RuleSpec.model_validate(rule)) for rule in value)
-            rows.append((f"{part}.{name}", words, meaning or ""))
+    rules, rows = (material.holds.rules if material.holds else {}), []
+    for part, spec in _RULES.items():  # `wording_exhibit` has the rubric's words
+        for name, value in rules.get(part, {}).items():
+            given = [in_words(RuleSpec.model_validate(rule)) for rule in value] if name == "rules" else [str(value)]
+            meaning = getattr(spec.model_fields.get(name), "description", None) or ""
+            rows.append((f"{part}.{name}", SAID.get("; ".join(given), "; ".join(given)), meaning.replace("`", "")))
     frame = pd.DataFrame(rows, columns=["rule", "value", "meaning"])
     return Exhibit("rules", "Rules as fixed", frame, frame.set_axis(["Rule", "Value", "Meaning"], axis=1))
 

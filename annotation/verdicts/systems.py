@@ -495,7 +495,7 @@ def systems_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
         **languages(done.systems),
         called.judged.capitalize(): cell("system", _named),
         "Mean": numbers("mean"),
-        "Originals": "n",
+        "Originals": numbers("n", 0),
         "Rank [95%]": rank_words,
         "Letters": "group",
     }
@@ -523,7 +523,7 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
         "p (Holm)": p_words,
         **({"Look": "look"} if done.looks else {}),
         "Better / equal / worse": lambda row: " / ".join(number(row[name], 0, times=100, unit="%") for name in SHARES),
-        "Originals": "n",
+        "Originals": numbers("n", 0),
     }
     systems = done.differences["system"].map(_named) + " and " + done.differences["other"].map(_named)
     notes = [

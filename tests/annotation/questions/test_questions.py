@@ -120,6 +120,12 @@ def test_a_rubric_without_a_rating_needs_no_scale(
     assert str(raised.value).endswith("no question has a scale for the threshold; set acceptance.rules instead")
 
 
+def test_a_point_without_words_is_not_explained_by_itself() -> None:
+    rating = RatingQuestion("clear", (1, 2, 3))
+    assert rating.description("How clear?", {1: "1", 3: "3"}) == "How clear?"
+    assert rating.description("", {1: "unclear", 2: "2", 3: "clear"}) == "1 = unclear; 3 = clear."
+
+
 def test_simulated_raters_err_in_proportion_to_the_scale() -> None:
     """A point of the scale from 1 to 5 is a quarter of any scale's range."""
     rater, drawn = SimulatedRater(name="a", bias=0.2, noise=0.6), np.random.default_rng(1).normal(0, 0.6, (400, 2))

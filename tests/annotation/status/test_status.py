@@ -20,6 +20,7 @@ from annotation.ratings.decisions import withdraw
 from annotation.records import Member
 from annotation.sampling.queues import in_order, queues_of
 from annotation.sampling.sample import draw_sample
+from annotation.statistics.systems import side_by_side
 from annotation.status.monitoring import pace_of
 from annotation.status.progress import MEMBERS, Stage, Workload, by_rater, by_transformation, stages_of
 from annotation.status.status import Status, read_status
@@ -489,3 +490,11 @@ def test_nobody_waits_for_what_cannot_decide(brief: Study) -> None:
     headlines = headline(read_status(Evidence(brief), NOW), concluded(brief).verdicts)
     assert "undecided: Paraphrasing" in headlines[0]
     assert "(acceptance.min_pairs): Paraphrasing (en) 19 of 20" in headlines[2] and "when more" not in headlines[2]
+
+    # A comparison that found no original in common follows the answer.
+    rows = [("a", "x"), ("a", "y"), ("b", "y"), ("b", "z"), ("c", "z"), ("c", "x")]
+    ratings = pd.DataFrame(rows, columns=["original", "system"]).assign(rater_id="r", question="quality", value=3)
+    apart = side_by_side(ratings)
+    apart = replace(apart, systems=apart.systems.assign(language=""), differences=apart.differences.assign(language=""))
+    compared = headline(read_status(Evidence(brief), NOW), concluded(brief).verdicts, apart)
+    assert compared[0] == headlines[0] and compared[1].startswith("No system is the best in quality")

@@ -139,6 +139,14 @@ def test_a_table_is_sorted_by_its_numbers_and_downloaded_without_formulas(tmp_pa
     assert rows[1][1] == "+10.5 [−1.0, 20.0]"
 
 
+def test_a_chart_of_half_a_page_fits_a_phone(tmp_path: Path, page: Page) -> None:
+    chart = alt.Chart(pd.DataFrame({"x": [1, 2]})).mark_point().encode(x="x:Q").properties(width=450)
+    write_page(tmp_path / "index.html", "t", "", [Section("In short", [Figure(chart, "Points", "Two points")])])
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto((tmp_path / "index.html").as_uri())
+    assert page.locator("figure > div").evaluate("box => box.scrollWidth <= box.clientWidth")
+
+
 @pytest.mark.parametrize(
     "cells", [["GPT-3", "GPT-4.1", "GPT-10", "Llama 2"], ["2026-02-01", "2026-02-03", "2026-11-02"]]
 )
