@@ -161,8 +161,9 @@ def _never(status: Status) -> NextStep | None:
     groups, study = status.undecided, status.study
     if not groups or not all(group.lacks(study) for group in groups):
         return None
-    words = never_lines(study, groups, offered=status.begun)[0]
-    if status.begun and (study.raters.blocks or "sample --extend" in study.judging.refusals):
+    imported = not status.evidence.offered
+    words = never_lines(study, groups, offered=status.begun, imported=imported)[0]
+    if status.begun and (imported or study.raters.blocks or "sample --extend" in study.judging.refusals):
         return NextStep(status.command("status"), words)
     extend = ' --extend "too few could count"' if status.begun else ""
     return NextStep(f"{status.command('sample')}{extend}", words)

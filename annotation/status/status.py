@@ -275,7 +275,7 @@ def read_status(
         enough=bool(pairs.loc[~pairs["withdrawn"], "enough"].all()),
         manifest=manifest,
     )
-    warnings += never_lines(study, undecided, offered=status.begun)
+    warnings += never_lines(study, undecided, offered=status.begun, imported=not evidence.offered)
     return replace(status, warnings=tuple(filter(None, warnings)))
 
 

@@ -176,10 +176,10 @@ def ahead_of_sample(pairs: Sequence[Pair], rule: AcceptanceSpec, raters_of: Call
     return ahead(frame.assign(counting=0, asked=raters, most=raters, could=could, enough=False), rule)
 
 
-def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool) -> list[str]:
+def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool, imported: bool = False) -> list[str]:
     """Return lines on groups that can never be decided, with advice; none if all may be.
 
-    `offered` is whether raters may have seen the sample.
+    `offered` is whether raters may have seen the sample, `imported` whether nobody was asked.
     """
     item = study.called.item
     short = [(group, lacks) for group in groups if (lacks := group.lacks(study))]
@@ -189,12 +189,13 @@ def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool) -> list
     more = f"; and {len(named) - _NAMED} more" if len(named) > _NAMED + 1 else ""
     again = f" (`{study.command('generate')} --again` asks for failed outputs again)"
     again = again if study.judging.transforms else ""
-    draw = study.command(COMMAND) + f" --extend {NO_REASON}" * offered
+    draw = f"{again} and draw more with `{study.command(COMMAND)}{f' --extend {NO_REASON}' * offered}`"
+    add = f"Import more {item}s (`import --replace`)" if imported else f"Add texts, data sets or seeds{draw}"
     lower = f"{study.command('accept')} --amend {NO_REASON}" if offered else study.command(COMMAND)
     return [
         f"too few {item}s can ever count for a verdict (acceptance.min_pairs):"
-        f" {'; '.join(named[:_NAMED] if more else named)}{more}. Add texts, data sets or seeds{again} and draw more"
-        f" with `{draw}`, or lower the number in the study, then run `{lower}`"
+        f" {'; '.join(named[:_NAMED] if more else named)}{more}. {add}, or lower the number"
+        f" in the study, then run `{lower}`"
     ]
 
 

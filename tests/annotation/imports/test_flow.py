@@ -215,6 +215,10 @@ def test_what_is_there_is_not_overwritten_unasked(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv", 4)
     place.take("ratings.csv", *LONG)
     assert "--replace" in place.refused("ratings.csv", *LONG)
+    assert place.run("accept", *STUDY).status == 0
+    too_few = " ".join(place.run("status", *STUDY).out.split())
+    assert "Import more pairs (`import --replace`), or lower the number" in too_few
+    assert "generate" not in too_few and "sample --" not in too_few  # of an import there is nothing to draw from
     assert "48 ratings of 8 pairs" in place.take("ratings.csv", *LONG, "--replace").out
 
 
