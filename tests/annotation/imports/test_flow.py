@@ -215,11 +215,18 @@ def test_what_is_there_is_not_overwritten_unasked(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv", 4)
     place.take("ratings.csv", *LONG)
     assert "--replace" in place.refused("ratings.csv", *LONG)
-    assert place.run("accept", *STUDY).status == 0
-    too_few = " ".join(place.run("status", *STUDY).out.split())
-    assert "Import more pairs (`import --replace`), or lower the number" in too_few
-    assert "generate" not in too_few and "sample --" not in too_few  # of an import there is nothing to draw from
     assert "48 ratings of 8 pairs" in place.take("ratings.csv", *LONG, "--replace").out
+
+
+def test_to_too_few_texts_of_a_language_an_import_adds_more(place: Workplace) -> None:
+    """There is nothing to generate, and nothing to draw from."""
+    rows = [[("en", "de")[n < 4], original(n), output(n, s), r, answer(n, s, r)] for n, s, r in triples(24)]
+    write_csv(place.folder / "r.csv", ["language", "original", "output", "rater", "meaning"], rows)
+    place.take("r.csv")
+    assert place.run("accept", *STUDY).status == 0
+    said = " ".join(place.run("status", *STUDY).out.split())
+    assert "(de) 8 of 20. Import more texts (`import --replace`), or lower the number in the study" in said
+    assert "generate" not in said and "sample --" not in said
 
 
 def test_help_lists_the_roles_of_columns(place: Workplace) -> None:
