@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import unicodedata
@@ -38,7 +39,7 @@ _TRAILING = re.compile(rf"(?P<words>[^\W\d].*?)(?:\s*[(\[=]\s*|\s+-\s*|\s*:\s+){
 _IN_TITLE = re.compile(r"[(\[]\s*(?P<low>[01]|-\d{1,3})\s*(?:-|\.\.|/|to|bis|à|a)\s*\+?(?P<high>\d{1,3})\s*[)\]]", re.I)
 _STARS = re.compile(r"(?P<given>[★⭐*]{1,10})(?P<rest>☆{0,10})")
 _ORDER = re.compile(r"\w[\w-]*( *[>=] *\w[\w-]*)+")
-_RARE, _FAR = 0.01, 3.0  # an answer this rare that widens the scale this much is off it
+_RARE, _FAR = 0.05, 4.0  # answers this rare, and this far or a scale's length from all others, may be slips
 # Codes of statistics programs for a missing answer, and the highest point of a scale that has none such.
 _CODES = {9: 7, **dict.fromkeys((77, 88, 98, 99), 11), **dict.fromkeys((777, 888, 998, 999, 9999), 100)}
 _MOST_LABELS = 40
@@ -285,7 +286,14 @@ def _are_points(forms: Collection[_NumberForm]) -> bool:
 
 
 def _refuse_one_point(question: ImportedQuestion, forms: Mapping[str, _NumberForm]) -> None:
-    """Raise DataError if equal numbers have different words, or are of scales with different ends."""
+    """Raise DataError if numbers are lists of others, or equal ones have different words or scales' ends."""
+    lists = {answer: answer.split(",") for answer in forms if "," in answer}
+    sets = (sorted({*parts} & {*forms}, key=lambda part: (len(part), part)) for parts in lists.values())
+    if len({parts[-1] for parts in lists.values()}) > 1 and [*lists.values()] == [*sets]:  # halves have one end, 5
+        raise DataError(
+            f"question {question.name!r}: {min(lists)!r} may be a number or several labels; add"
+            f" --scale {question.name}=labels if it is labels, or --scale {question.name}=1..5, with its ends"
+        )
     name, first = question.name, dict[float, tuple[str, _NumberForm]]()
     tops = {form.top: answer for answer, form in forms.items() if form.top}
     if len(tops) > 1:
@@ -369,7 +377,7 @@ def _rating(
     counts = Counter[float]()
     for answer, (number, _) in numbers.items():
         counts[as_number(number)] += texts[answer]
-    low, high = scale or _ends(counts)
+    low, high = scale or _ends(sorted(counts))
     if scale is None:
         _refuse_code(text, counts, low, high)
     points = _points([number for number in counts if low <= number <= high], low, high)
@@ -388,7 +396,7 @@ def _rating(
 
 
 def _refuse_code(question: ImportedQuestion, counts: Mapping[float, int], low: float, high: float) -> None:
-    """Raise DataError if one answer from `low` to `high` is apart from all others as a code such as 99 or -1 is."""
+    """Raise DataError if an answer from `low` to `high` is apart from all others: a code such as 99 or -1, a slip."""
     points = sorted(point for point in counts if low <= point <= high)
     codes = [point for point in points if -point in (1, 9, 98, 99, 999, 9999) or point in _CODES]
     usual = [point for point in points if point not in codes]
@@ -396,14 +404,14 @@ def _refuse_code(question: ImportedQuestion, counts: Mapping[float, int], low: f
         return
     first, last = usual[0], usual[-1]
     below = [code for code in codes if code < min(0, 8 * first) and (first > 0 or last > 4 or -code > last)]
-    apart = below + [code for code in codes if code > last + 1 and last <= _CODES.get(int(code), 0)]
-    if apart:
+    above = [code for code in codes if code > last + 1 and last <= _CODES.get(int(code), 0)]
+    if apart := below + above or _far(points, counts):
         code, others = apart[0], [point for point in points if point not in apart]
-        ends, option = _usual_ends(others[0], others[-1], halves=True), f"--scale {question.name}="
+        ends, option = _ends(others), f"--scale {question.name}="
         raise DataError(
             f"question {question.name!r}: {counts[code]:,} of {sum(counts.values()):,} answers are {code:g}, apart"
-            f" from the others ({others[0]:g} to {others[-1]:g}); add {option}{ends[0]:g}..{ends[1]:g} if it means"
-            f" that an answer is missing, or {option}{min(low, code):g}..{max(high, code):g}"
+            f" from the others ({others[0]:g} to {others[-1]:g}); add {option}{ends[0]:g}..{ends[1]:g} if it is a"
+            f" code or a slip, or {option}{min(low, code):g}..{max(high, code):g}"
         )
 
 
@@ -423,26 +431,21 @@ def _points(numbers: Sequence[float], low: float, high: float) -> tuple[float, .
     return Continuous((low, high))
 
 
-def _ends(counts: Mapping[float, int]) -> tuple[float, float]:
-    """Return the scale's ends: the lowest and the highest answer, without rare ones far away."""
-    points = sorted(counts)
-    number, start, end = sum(counts.values()), 0, len(points) - 1
-    while end - start > 1:
-        span = points[end] - points[start]
-        without_high, without_low = points[end - 1] - points[start], points[end] - points[start + 1]
-        if counts[points[end]] <= _RARE * number and span > _FAR * max(without_high, 1):
-            end -= 1
-        elif counts[points[start]] <= _RARE * number and span > _FAR * max(without_low, 1):
-            start += 1
-        else:
-            break
-    halves = all(float(2 * point).is_integer() for point in points[start : end + 1])
-    return _usual_ends(points[start], points[end], halves=halves)
+def _far(points: Sequence[float], counts: Mapping[float, int]) -> Sequence[float]:
+    """Return the rare lowest or highest points without which the scale is another, far from all others."""
+    for split, (one, other) in enumerate(itertools.pairwise(points), 1):
+        if other - one > max(min(one - points[0], points[-1] - other), _FAR):
+            rare, others = sorted((points[:split], points[split:]), key=lambda side: sum(map(counts.__getitem__, side)))
+            few = sum(map(counts.__getitem__, rare)) <= _RARE * sum(counts.values())
+            if few and other - one > others[-1] - others[0] and _ends(others) != _ends(points):
+                return rare
+    return ()
 
 
-def _usual_ends(low: float, high: float, *, halves: bool) -> tuple[float, float]:
-    """Return usual ends of a scale that include these: symmetric about 0, from 0 or 1, or up to 100."""
-    if low < 0 and not halves:
+def _ends(points: Sequence[float]) -> tuple[float, float]:
+    """Return usual ends of a scale that include these, in order: symmetric about 0, from 0 or 1, or up to 100."""
+    low, high = points[0], points[-1]
+    if low < 0 and not all(float(2 * point).is_integer() for point in points):
         return math.floor(low), math.ceil(high) if high > math.floor(low) else 0
     if low < 0:
         edge = 100 if 20 < max(-low, high) <= 100 else max(-low, high)
@@ -475,7 +478,9 @@ def _labelled(text: ImportedQuestion, texts: Mapping[str, int], *, is_asked: boo
 
 def _mark(texts: Iterable[str]) -> str:
     """Return the separator of several labels in a cell that gives the fewest distinct labels; empty if none does."""
-    several = {mark: {part for text in texts for part in _parts(text, mark)} for mark in (AND_ALSO, ";", "|", ", ")}
+    several = {
+        mark: {part for text in texts for part in _parts(text, mark)} for mark in (AND_ALSO, ";", "|", ", ", ",")
+    }
     number = len(set(texts))
     return next(
         (m for m, parts in several.items() if any(m in t for t in texts) and (m == AND_ALSO or len(parts) < number)), ""

@@ -143,6 +143,49 @@ def test_a_code_of_missing_answers_is_asked_about(code: str, others: Sequence[st
 
 
 @pytest.mark.parametrize(
+    ("rare", "others", "scales"),
+    [
+        (["44"], "12345", ("1..5", "1..100")),
+        (["44", "55"], "12345", ("1..5", "1..100")),
+        (["85"], ["0", "7", "13", "20"], ("0..20", "0..100")),
+        (["5"], ["0.1", "0.4", "0.9"], ("0..1", "0..5")),
+    ],
+)
+def test_a_rare_answer_far_from_all_others_is_asked_about(
+    rare: list[str], others: Sequence[str], scales: tuple[str, str]
+) -> None:
+    """It is neither left out nor does it stretch the scale, whatever its share."""
+    for times in (30, 300):
+        asked = refused(*list(others) * times, *rare)
+        assert all(f"--scale clear={scale}" in asked for scale in scales) and f" are {rare[0]}, apart" in asked
+
+
+@pytest.mark.parametrize(
+    ("rare", "others", "ends"), [("5", "12", (1, 5)), ("1", "45", (1, 5)), ("4", "01", (0, 4)), ("7", "123", (1, 7))]
+)
+def test_the_rare_end_of_a_scale_is_an_answer(rare: str, others: str, ends: tuple[float, float]) -> None:
+    question = read([*others * 100, rare, rare])
+    assert not question.faults and question.values[rare] == float(rare)
+    assert (question.points[0], question.points[-1]) == ends
+
+
+def test_numbers_with_commas_may_be_lists_of_labels() -> None:
+    codes = [*"1234" * 5, "1,2", "1,3", "2,4"]
+    assert "'1,2' may be a number or several labels; add --scale clear=labels" in refused(*codes)
+    assert "may be a number" in refused(*codes, "1,2,4")
+    question = read(codes, "labels")
+    assert question.kind == "multi_label" and question.values["1,3"] == "label-1, label-3"
+    assert read(codes, "1..5").values["1,3"] == 1.3
+    assert read(["tone", "facts", "tone,facts"]).kind == "multi_label"
+    for decimals in (
+        ["1", "2", "3", "5", "1,5", "2,5", "3,5"],
+        ["1", "2", "3", "1,25", "2,75"],
+        ["3", "2", "3,2", "2,3"],
+    ):
+        assert read(decimals).kind == "rating"
+
+
+@pytest.mark.parametrize(
     "answers", ["123456789", "0123456", ["-2", "-1", "0"], ["-1", "0", "1"], ["0", "50", "99"], ["-9", "-3", "4"]]
 )
 def test_no_point_of_a_scale_is_taken_for_such_a_code(answers: Sequence[str]) -> None:
