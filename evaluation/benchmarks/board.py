@@ -128,10 +128,9 @@ class RankedModels:
             alike = f"{count(n - together, 'model is', 'models are')} not told apart from the first by Borda rank"
             parts.append(f"{alike}{self._of_complete()}.")
             frame = table.assign(low=table["rank_low"], high=table["rank_high"], kind="")
+            across = across_of("rank", "Rank (Borda)").scale(domainMin=1)
             kinds = Kinds("kind", {"": COLOURS["lexical_stylistic"]}, {"": "circle"})
-            layers = dots(
-                frame, across_of("rank", "Rank (Borda)"), rows("model", frame["model"]), kinds, intervals=True
-            )
+            layers = dots(frame, across, rows("model", frame["model"]), kinds, intervals=True)
             chart = layered(layers, len(frame) if len(frame) <= MOST_ROWS else len(frame) * 3 // 5)
             parts.append(figure(chart, "Ranks with 95% limits that hold for all models at once"))
         return parts
