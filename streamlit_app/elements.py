@@ -34,7 +34,6 @@ FEW = 30  # a figure with fewer observations says so
 _COMMAND = re.compile(r"`((?:plumbline|streamlit) [^`]+)`")
 _ICON = ":material/download:"
 _FIT = {"type": "fit-x", "contains": "padding"}
-_HALF_LABEL = {"right": 15}  # pixels for what of the last tick's label is beyond its axis; the page has margins
 _MARGINS = {"left": 45, "right": 30, "top": 5, "bottom": 5}
 _NAMES = 240, 340  # pixels for the names of a chart's rows, on a phone and on a laptop
 _PHONE = 600  # pixels: a chart that is narrower is on a phone
@@ -116,7 +115,7 @@ def fitted(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
     }
     fit: alt.TopLevelMixin = drawing.properties(autosize=_FIT, config=config)  # in place of its own letters
     drawn: Any = fit
-    drawn.padding, drawn.description = _HALF_LABEL, alt.Undefined  # `alt_text` describes the chart
+    drawn.padding, drawn.description = {"right": 15}, alt.Undefined  # for half a tick's label; `alt_text` describes it
     return fit
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import unicodedata
@@ -433,12 +432,12 @@ def _points(numbers: Sequence[float], low: float, high: float) -> tuple[float, .
 
 def _far(points: Sequence[float], counts: Mapping[float, int]) -> Sequence[float]:
     """Return the rare lowest or highest points without which the scale is another, far from all others."""
-    for split, (one, other) in enumerate(itertools.pairwise(points), 1):
-        if other - one > max(min(one - points[0], points[-1] - other), _FAR):
-            rare, others = sorted((points[:split], points[split:]), key=lambda side: sum(map(counts.__getitem__, side)))
-            few = sum(map(counts.__getitem__, rare)) <= _RARE * sum(counts.values())
-            if few and other - one > others[-1] - others[0] and _ends(others) != _ends(points):
-                return rare
+    for split in range(1, len(points)):
+        rare, usual = sorted((points[:split], points[split:]), key=lambda side: sum(counts[point] for point in side))
+        few = sum(counts[point] for point in rare) <= _RARE * sum(counts.values())
+        far = points[split] - points[split - 1] > max(usual[-1] - usual[0], _FAR)
+        if few and far and _ends(usual) != _ends(points):
+            return rare
     return ()
 
 

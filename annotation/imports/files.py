@@ -252,11 +252,8 @@ def _id_parts(parts: Sequence[str]) -> dict[str, str]:
 def _generic(path: Path, entries: Sequence[Entry], notes: tuple[str, ...] = ()) -> CellTable:
     """Read any records: nested objects give columns, lists of objects and of answers give rows."""
     shape = shape_of([entry for _, entry in entries if isinstance(entry, dict)])
-    return _Records(path, [(line, _as_record(shape.listed(entry))) for line, entry in entries]).table(notes)
-
-
-def _as_record(entry: Any) -> Any:
-    return {"objects": entry} if isinstance(entry, list) else entry
+    listed = ((line, shape.listed(entry)) for line, entry in entries)
+    return _Records(path, [(line, {"objects": e} if isinstance(e, list) else e) for line, e in listed]).table(notes)
 
 
 @dataclass(frozen=True)

@@ -224,7 +224,7 @@ def stamp(at: datetime) -> str:
 
 
 _RULES: dict[str, type[StudyPart]] = {"acceptance": AcceptanceSpec, "raters": RatersSpec, "sample": SampleSpec}
-SAID = {"": "none", "None": "none", "[]": "none", "False": "no", "True": "yes"}
+_IN_WORDS = {"": "none", "None": "none", "[]": "none", "False": "no", "True": "yes"}
 
 
 def rules_exhibit(material: CampaignMaterial) -> Exhibit:
@@ -232,9 +232,9 @@ def rules_exhibit(material: CampaignMaterial) -> Exhibit:
     rules, rows = (material.holds.rules if material.holds else {}), []
     for part, spec in _RULES.items():  # `wording_exhibit` has the rubric's words
         for name, value in rules.get(part, {}).items():
-            given = [in_words(RuleSpec.model_validate(rule)) for rule in value] if name == "rules" else [str(value)]
+            words = [in_words(RuleSpec.model_validate(rule)) for rule in value] if name == "rules" else [str(value)]
             meaning = getattr(spec.model_fields.get(name), "description", None) or ""
-            rows.append((f"{part}.{name}", SAID.get("; ".join(given), "; ".join(given)), meaning.replace("`", "")))
+            rows.append((f"{part}.{name}", _IN_WORDS.get("; ".join(words), "; ".join(words)), meaning.replace("`", "")))
     frame = pd.DataFrame(rows, columns=["rule", "value", "meaning"])
     return Exhibit("rules", "Rules as fixed", frame, frame.set_axis(["Rule", "Value", "Meaning"], axis=1))
 

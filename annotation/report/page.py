@@ -215,7 +215,6 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
     # Leave out tables of labels if all questions have scales, and tables of ratings if none has.
     some = ("looks_after_blocks", "unbiased_means", "labels", "examples", "reliability", "truth", *SIDE_BY_SIDE)
     out = {name for name in some if not len(tables[name].frame)}
-    out |= {SIDE_BY_SIDE[0]} if material.side_by_side.systems["mean"].isna().all() else set()
     out |= set() if material.questions else {"table_2", "agreement"}
     return {name: table for name, table in tables.items() if name not in out}
 

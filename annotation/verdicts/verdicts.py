@@ -175,12 +175,12 @@ def with_supply(
     in_newest = newest.groupby(unit, observed=True)["seen"].any()
     facts = {}
     for supply in supplies:
-        place, outputs = (supply.transformation, supply.language), defaultdict[str, dict[int, str]](dict)
+        group, outputs = (supply.transformation, supply.language), defaultdict[str, dict[int, str]](dict)
         for dataset, seeds in supply.outputs.items():
             for seed, pool in seeds.items():
-                if drawn.get((*place, dataset, seed), in_newest.get(place, True)):
+                if drawn.get((*group, dataset, seed), in_newest.get(group, True)):
                     outputs[dataset][seed] = pool
-        facts[place] = supply.model_copy(update={"outputs": dict(outputs)})
+        facts[group] = supply.model_copy(update={"outputs": dict(outputs)})
     return [
         verdict.model_copy(update={"supply": facts.get((verdict.transformation, verdict.language))})
         for verdict in verdicts

@@ -55,10 +55,7 @@ def draw(reader: ScoreReader) -> None:
     same |= set() if sample["comments"].any() else {"comments"}
     names = [name for name in _COLUMNS if name in rows and name not in same]  # a laptop's window has no room for these
     filled = [name for name in names if rows[name].notna().any() and (rows[name] != "").any()]
-    by_means = (
-        ", then those with ratings far apart, then those with low means. Lowest, highest and mean are of the question"
-        " on which ratings differ most"
-    )
+    by_means = ", then those with ratings far apart, then low means (on the question on which ratings differ most)"
     st.caption(
         f"{f'The first {MOST:,} of ' if len(table) > MOST else ''}{len(table):,} {item}s: those with comments first"
         f"{by_means * ('mean' in filled)}. Tick a row (or press Shift and Space) to see the {item} with all answers."
