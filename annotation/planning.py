@@ -138,7 +138,7 @@ def _width(values: Floats, scale: Sequence[float], interval: str) -> float:
 
 
 def _corrected(quick: Floats, exact: Sequence[float]) -> float:
-    """Return the mean of quick numbers, corrected by the first campaigns' exact ones (NaN without an interval)."""
+    """Return the mean of quick numbers, corrected by the first campaigns' exact ones, without NaN (no interval)."""
     return float(pd.Series(quick).mean() + pd.Series(exact - quick[: len(exact)]).mean())
 
 

@@ -152,7 +152,7 @@ def _answer(ray: Any, call: Any) -> tuple[Any, list[str]]:
 
 
 def _model_slots(ray: Any) -> list[Slot]:
-    """Return slots: GPUs, or else as many CPUs as the smallest node has. Raises ServiceError if no node has any."""
+    """Return a slot for each GPU, or else for as many CPUs as the smallest node has. Raises ServiceError if none."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
     if not nodes:
         raise ServiceError("no node of the Ray cluster has a free CPU; see `ray status`")

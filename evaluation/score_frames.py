@@ -364,7 +364,7 @@ def _prompt(kwargs: Any, task: str, task_type: str) -> str | None:
 
 
 def with_numbers(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of `read_results` with scores as numbers (null is NaN). Raises DataError with the file of another."""
+    """Return rows of `read_results`, scores as numbers, null as NaN. Raises DataError, with the file, for others."""
     for file, score in zip(rows["file"], rows["score"], strict=True):
         number = isinstance(score, int | float) and not isinstance(score, bool) and not math.isinf(score)
         if score is not None and not number:

@@ -237,12 +237,15 @@ class TrueValues:
         return self.recorded.find(pair.transformation, self.languages.get(pair.key), pair.original)
 
     def _drawn(self, pair: Pair, questions: Sequence[Question]) -> dict[str, float]:
-        """Draw an item's true values by its key, so that a repeat has the same ones: good more often than bad."""
+        """Draw values, mostly good, by an item's key, as a repeat has the same; they say nothing about quality."""
         seed = int(identity("latent-v1", self.simulation_seed, pair.key), 16)
         return _at_level(questions, float(np.random.default_rng(seed).beta(4.0, 1.0)), {})
 
     def _deserved(self, pair: Pair, ratings: Sequence[Question]) -> dict[str, float]:
-        """Return the author's ratings, with values for the required rest; without any, what should be the answers."""
+        """Return the author's ratings of an output, with values for required questions that the author did not rate.
+
+        Where nobody rated, they are what the transformation aims at.
+        """
         kind, recording = self.kinds[pair.transformation], self._recording(pair)
         values = {question.name: getattr(recording, question.name, None) for question in ratings}
         rated = {name: float(value) for name, value in values.items() if value is not None}

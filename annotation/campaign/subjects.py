@@ -89,7 +89,7 @@ class SubjectItem:
 
 
 def field_value(cell: Any, kind: Kind, location: str) -> Value:
-    """A cell (lists and chats as JSON) as a field's value, in NFC. Raises DataError with the `location` of another."""
+    """A cell (a list or a chat as JSON) as a field's value, in NFC. Raises DataError, with `location`, for another."""
     if kind != "text" and isinstance(cell, str):
         try:
             cell = json.loads(cell)

@@ -84,7 +84,10 @@ def say_flagged(records: CampaignRecords) -> None:
 
 
 def say_verdicts(study: Study, pairs: Sequence[Pair], *, published: bool = False) -> None:
-    """Print how many verdicts a sample, maybe `published`, is for, their basis, and which can never be decided."""
+    """Print how many verdicts a sample is for, what each can rest on, and which can never be decided.
+
+    `published` is whether raters may have seen it.
+    """
     groups = ahead_of_sample(pairs, study.acceptance, study.raters_of)
     for line in [
         size_line(groups, study.called.item, study.acceptance),

@@ -196,7 +196,7 @@ def _bonuses_to_come(ledger: Ledger, places: Collection[BatchPlaces], spec: Crow
 
 
 def _typical(payments: Mapping[Submission, int]) -> tuple[float, float, float]:
-    """Return the median dollars an hour of `payments` (cents), all pay over all time, and median seconds; else NaN."""
+    """Return the median dollars an hour of `payments` (cents), that of all together, and the median seconds, or NaN."""
     timed = [(cents, work.seconds) for work, cents in payments.items() if work.seconds > 0]
     if not timed:
         return math.nan, math.nan, math.nan

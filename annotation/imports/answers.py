@@ -38,7 +38,7 @@ _TRAILING = re.compile(rf"(?P<words>[^\W\d].*?)(?:\s*[(\[=]\s*|\s+-\s*|\s*:\s+){
 _IN_TITLE = re.compile(r"[(\[]\s*(?P<low>[01]|-\d{1,3})\s*(?:-|\.\.|/|to|bis|à|a)\s*\+?(?P<high>\d{1,3})\s*[)\]]", re.I)
 _STARS = re.compile(r"(?P<given>[★⭐*]{1,10})(?P<rest>☆{0,10})")
 _ORDER = re.compile(r"\w[\w-]*( *[>=] *\w[\w-]*)+")
-_RARE, _FAR = 0.05, 4.0  # answers this rare, and this far or a scale's length from all others, may be slips
+_RARE, _FAR = 0.1, 4.0  # answers this rare, and this far or a scale's length from all others, may be slips
 # Codes of statistics programs for a missing answer, and the highest point of a scale that has none such.
 _CODES = {9: 7, **dict.fromkeys((77, 88, 98, 99), 11), **dict.fromkeys((777, 888, 998, 999, 9999), 100)}
 _MOST_LABELS = 40
@@ -233,6 +233,7 @@ def _numbered(
         return None if scale.labels else _rating(text, texts, numbers, (scale.low, scale.high))
     if not texts or not _is_numeric(texts, {answer: number for answer, (number, _) in numbers.items()}):
         return None
+    _refuse_lists(text, forms)
     _refuse_one_point(text, forms)
     ends = _ends_in_title(text.title, texts, forms) or _ends_in_words(forms.values())
     question = _rating(text, texts, numbers, ends)
@@ -284,15 +285,19 @@ def _are_points(forms: Collection[_NumberForm]) -> bool:
     return close and (one_each or {by_name(text) for text in words} == {"answer"})
 
 
-def _refuse_one_point(question: ImportedQuestion, forms: Mapping[str, _NumberForm]) -> None:
-    """Raise DataError if numbers are lists of others, or equal ones have different words or scales' ends."""
-    lists = {answer: answer.split(",") for answer in forms if "," in answer}
-    sets = (sorted({*parts} & {*forms}, key=lambda part: (len(part), part)) for parts in lists.values())
-    if len({parts[-1] for parts in lists.values()}) > 1 and [*lists.values()] == [*sets]:  # halves have one end, 5
+def _refuse_lists(question: ImportedQuestion, answers: Collection[str]) -> None:
+    """Raise DataError if each answer with a comma, such as `1,3`, may be a list of others; halves all end in 5."""
+    lists = {answer: answer.split(",") for answer in answers if "," in answer}
+    sets = (sorted({*parts} & {*answers}, key=lambda part: (len(part), part)) for parts in lists.values())
+    if len({parts[-1] for parts in lists.values()}) > 1 and [*lists.values()] == [*sets]:
         raise DataError(
             f"question {question.name!r}: {min(lists)!r} may be a number or several labels; add"
             f" --scale {question.name}=labels if it is labels, or --scale {question.name}=1..5, with its ends"
         )
+
+
+def _refuse_one_point(question: ImportedQuestion, forms: Mapping[str, _NumberForm]) -> None:
+    """Raise DataError if equal numbers have different words, or are of scales with different ends."""
     name, first = question.name, dict[float, tuple[str, _NumberForm]]()
     tops = {form.top: answer for answer, form in forms.items() if form.top}
     if len(tops) > 1:
@@ -477,9 +482,8 @@ def _labelled(text: ImportedQuestion, texts: Mapping[str, int], *, is_asked: boo
 
 def _mark(texts: Iterable[str]) -> str:
     """Return the separator of several labels in a cell that gives the fewest distinct labels; empty if none does."""
-    several = {
-        mark: {part for text in texts for part in _parts(text, mark)} for mark in (AND_ALSO, ";", "|", ", ", ",")
-    }
+    marks = (AND_ALSO, ";", "|", ", ", ",")
+    several = {mark: {part for text in texts for part in _parts(text, mark)} for mark in marks}
     number = len(set(texts))
     return next(
         (m for m, parts in several.items() if any(m in t for t in texts) and (m == AND_ALSO or len(parts) < number)), ""

@@ -442,7 +442,7 @@ def pseudonyms_of(home: Home, study: Study, material: Material) -> dict[str, str
 
 
 def _with_languages(material: Material, usual: str) -> tuple[Material, str, str]:
-    """Return items with codes of languages, the usual one, and all in words. Raises DataError for unknown ones."""
+    """Return items with language codes, the usual one, and all in words. Raises DataError for unknown, unsure ones."""
     items = material.items
     names = items["language"].astype(object)
     names = names.where(names.notna(), "").astype(str).str.strip()

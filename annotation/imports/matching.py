@@ -393,7 +393,7 @@ def _filled(
 def _with_people(
     frame: pd.DataFrame, table: CellTable, proposal: Proposal, lookup: CellTable, of_lookup: Proposal, notes: list[str]
 ) -> pd.DataFrame:
-    """Add whether each row's submission counts by a list of submissions: its own there, or else any of its rater's."""
+    """Add to each row whether its submission counts by a list of them; if unlisted, whether any of its rater's does."""
     names = {role: of_lookup.first(role) for role in ("submission", "rater") if proposal.first(role)}
     shared = {role: name for role, name in names.items() if name}
     if not shared:

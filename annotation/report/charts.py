@@ -143,10 +143,9 @@ def look_paths(looks: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChart:
     extent = alt.Scale(domain=[float(scale[0]), float(scale[-1])], nice=False)  # of each layer, or one would add a zero
     colour = Kinds("decision", _PATHS, {}).of(looks["decision"]).colour
     base = alt.Chart(looks).encode(x=across, detail="verdict:N", color=colour)
+    limits = alt.Chart(looks[["limit"]].drop_duplicates()).mark_rule(strokeDash=[5, 4], color=NEUTRAL)
     layers = [
-        alt.Chart(looks[["limit"]].drop_duplicates())
-        .mark_rule(strokeDash=[5, 4], color=NEUTRAL)
-        .encode(y=alt.Y("limit:Q", scale=extent)),
+        limits.encode(y=alt.Y("limit:Q", scale=extent)),
         base.mark_rule(opacity=0.5).encode(y=alt.Y("low:Q", scale=extent), y2="high:Q"),
         base.mark_line(point={"size": 60, "filled": True}).encode(
             y=alt.Y("mean:Q", title="Mean rating", scale=extent), tooltip=tips("verdict:N", "look:Q", "mean:Q:.2f")

@@ -127,7 +127,7 @@ def _progress_text(status: Status, *, more: bool) -> str:
         f"{item}s".capitalize(): cell("pairs", str),
         "Answers": lambda row: f"{row['counting']}/{row['wanted']}",
         **({f"By {every}": by_every} if same_number else {f"By {rule.min_raters}+": cell("enough", str)}),
-        "Verdict": cell("verdict", lambda words: words if more else words.partition(", and will stay so")[0]),
+        "Verdict": "verdict",
         **({f"By {every}": by_every} if more and not same_number else {}),
     }
     seldom = ("drafts", "discarded", "surplus", "excluded", "withdrawn")

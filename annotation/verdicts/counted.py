@@ -190,7 +190,7 @@ def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool, importe
     again = f" (`{study.command('generate')} --again` asks for failed outputs again)"
     again = again if study.judging.transforms else ""
     draw = f"{again} and draw more with `{study.command(COMMAND)}{f' --extend {NO_REASON}' * offered}`"
-    add = f"Import more {item}s (`import --replace`)" if imported else f"Add texts, data sets or seeds{draw}"
+    add = f"Import more {item}s, with --replace" if imported else f"Add texts, data sets or seeds{draw}"
     lower = f"{study.command('accept')} --amend {NO_REASON}" if offered else study.command(COMMAND)
     return [
         f"too few {item}s can ever count for a verdict (acceptance.min_pairs):"

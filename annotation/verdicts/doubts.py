@@ -261,7 +261,7 @@ def _supply(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def _extended(evidence: Evidence) -> Iterator[str]:
-    """Yield lines on extensions of the sample against the rule, which with one look at the end allows none after it."""
+    """Yield lines on extensions of the sample that the rule does not allow, such as one after its look at the end."""
     item = evidence.study.called.item
     for wave in evidence.waves:
         looks = sum(look.at <= wave.at for look in evidence.looks)

@@ -66,8 +66,8 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
 
 
 def rule_chances(verdict: Verdict) -> list[tuple[str, Chance]]:
-    """Return each rule in words with its P; none for a verdict from before P was computed."""
-    return list(zip(map(in_words, verdict.result.rules), verdict.result.probabilities, strict=False))
+    """Return each rule in words with its P."""
+    return list(zip(map(in_words, verdict.result.rules), verdict.result.probabilities, strict=True))
 
 
 def rated(summaries: Iterable[Summary]) -> list[Summary]:
@@ -245,7 +245,7 @@ def verdicts_exhibit(verdicts: Sequence[Verdict], called: ItemNames = PAIRS, *, 
         row[f"{called.item}s".capitalize()] = f"{verdict.n_pairs:,}"
         row["P"] = chance(verdict.probability)
         if len(verdict.result.rules) > 1:
-            for rule, by_rule in zip(verdict.result.rules, verdict.result.probabilities, strict=False):
+            for rule, by_rule in zip(verdict.result.rules, verdict.result.probabilities, strict=True):
                 row[f"P: {briefly(rule)}"] = chance(by_rule.probability)
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
         reasons = [*in_own_words(verdict.reasons, called), *pooled(verdict)]
@@ -440,8 +440,8 @@ def _by_languages(verdicts: Iterable[Verdict]) -> Iterator[tuple[str, list[Verdi
     """Yield groups of equal verdicts for all languages together, each after its languages in words."""
     groups = defaultdict[Hashable, list[Verdict]](list)
     for verdict in verdicts:
-        alone = verdict.result.scope != "transformation"
-        basis = verdict.unit if alone else (verdict.transformation, verdict.decision, verdict.reasons)
+        together = verdict.result.scope == "transformation"
+        basis = (verdict.transformation, verdict.decision, verdict.reasons) if together else verdict.unit
         groups[basis].append(verdict)
     for group in groups.values():
         names = [verdict.language for verdict in group]

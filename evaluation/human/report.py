@@ -75,17 +75,9 @@ def gap_bars(material: HumanMaterial) -> alt.LayerChart:
     order = list(material.gaps.sort_values("over_best", ascending=False, kind="stable")["task"])
     kinds = Kinds("against", dict(zip(_AGAINST.values(), (_ORANGE, _BLUE), strict=True)), {})
     across = across_of("points", "Raters' mean minus model, points")
-    bars = (
-        alt.Chart(frame)
-        .mark_bar()
-        .encode(
-            y=rows("task", order),
-            yOffset=alt.YOffset("against:N", sort=[*kinds.colours]),
-            x=across,
-            color=kinds.colour,
-            tooltip=tips("task:N", "against:N", "points:Q:+.2f"),
-        )
-    )
+    offset, hover = alt.YOffset("against:N", sort=[*kinds.colours]), tips("task:N", "against:N", "points:Q:+.2f")
+    drawn = alt.Chart(frame).mark_bar().encode(y=rows("task", order), yOffset=offset, x=across)
+    bars = drawn.encode(color=kinds.colour, tooltip=hover)
     return layered([bars, upright(0.0, across)], len(order))
 
 

@@ -150,9 +150,8 @@ def board(grid: pd.DataFrame, types: Mapping[str, str], *, seed: int | None = No
     if seed is None or not grid.size:
         counted = rankings.borda(grid)
     else:
-        counted = rankings.rank_intervals(grid, rng=stream(seed, "rank intervals")).rename(
-            columns={"reason": "interval_reason"}
-        )
+        counted = rankings.rank_intervals(grid, rng=stream(seed, "rank intervals"))
+        counted = counted.rename(columns={"reason": "interval_reason"})
     for name in ("rank", "borda"):
         table[name] = counted[name].to_numpy()
     table["mean"] = grid.mean(axis=1, skipna=False).to_numpy()

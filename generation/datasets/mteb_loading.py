@@ -391,7 +391,7 @@ def _part(spec: DatasetSpec, task: Any, kind: TaskType, part: Any) -> Any:
 
 @contextlib.contextmanager
 def _cache_of(task: Any) -> Iterator[None]:
-    """Use a `datasets` cache for each repository and revision: offline its newest copy is taken, whatever that is."""
+    """Use a `datasets` cache for each repository and revision: offline, the newest copy of any would be taken."""
     source, cache = task.metadata.dataset, datasets.config.HF_DATASETS_CACHE
     datasets.config.HF_DATASETS_CACHE = Path(cache) / f"{source['path'].replace('/', '--')}@{source['revision']}"
     try:

@@ -16,7 +16,7 @@ from annotation.report.charts import mean_intervals, means_in_words, rating_shar
 from annotation.verdicts.rules import unchecked
 from annotation.verdicts.systems import best_first
 from annotation.verdicts.tables import CARDS, joined, means_frame
-from plumbline.words import count
+from plumbline.words import count, sentence
 from streamlit_app.elements import (
     DECISIONS,
     choose,
@@ -100,7 +100,7 @@ def _means(reader: CampaignReader, scale: Sequence[float], question: str) -> Non
     if len(means) > CARDS:
         far = (means["mean"] - means["threshold"]).abs() if decides else means["mean"]
         means = means.loc[far.nsmallest(CARDS).index.sort_values()]
-        text += f" The {CARDS} {'verdicts nearest to it' if decides else 'lowest'} are drawn."
+        text += f" The {len(means)} {'verdicts nearest to it' if decides else 'lowest'} are drawn."
     name, chart = f"{reader.name}-means-{question}", mean_intervals(means, scale)
     figure(name, chart, text + _limits(reader), alt_text=means_in_words(means))
     heading("Ratings given")
@@ -121,5 +121,5 @@ def _labels(reader: CampaignReader) -> None:
     if not answered.frame.empty:
         title, _, what = answered.caption.partition(": ")
         heading(title)
-        st.caption(f"{what.capitalize()}.")
+        st.caption(sentence(what))
         exhibit(reader.name, answered, captioned=False)

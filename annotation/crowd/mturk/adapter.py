@@ -197,7 +197,7 @@ class MTurk(Platform):
         }
 
     def _requirements(self, queue: Queue) -> list[dict[str, Any]]:
-        """Return a HIT's requirements for workers: none in the sandbox, where nobody has a thousand approved tasks."""
+        """Return what a HIT requires of workers, but no approved tasks in the sandbox, where nobody has a thousand."""
         wanted: list[tuple[str, str, dict[str, Any]]] = [
             (LOCALE, "In", {"LocaleValues": [{"Country": code} for code in countries_of(self._crowd, queue)]}),
             (self._qualification, "DoesNotExist", {}),

@@ -231,7 +231,7 @@ class ArgillaRooms:
         }  # fmt: skip
 
     def _responses(self, room: Room) -> tuple[str, int, dict[str, list[tuple[str, Mapping[str, Any]]]]] | None:
-        """Return a room's dataset, if it has one, number of pairs, and responses by pseudonym, also discarded ones."""
+        """Return a room's dataset, number of pairs, responses (also discarded) by pseudonym; None without a dataset."""
         name = self._name(room)
         dataset = self._argilla.datasets().get((name, name))
         if dataset is None:

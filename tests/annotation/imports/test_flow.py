@@ -225,7 +225,7 @@ def test_to_too_few_texts_of_a_language_an_import_adds_more(place: Workplace) ->
     place.take("r.csv")
     assert place.run("accept", *STUDY).status == 0
     said = " ".join(place.run("status", *STUDY).out.split())
-    assert "(de) 8 of 20. Import more texts (`import --replace`), or lower the number in the study" in said
+    assert "(de) 8 of 20. Import more texts, with --replace, or lower the number in the study" in said
     assert "generate" not in said and "sample --" not in said
 
 
