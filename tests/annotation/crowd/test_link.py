@@ -143,7 +143,7 @@ def approve(campaign: CrowdCampaign) -> None:
 
 
 def test_people_rate_go_back_and_are_paid_once_by_lists(site: Site, home: server.Home) -> None:
-    for person in ("ada1", "BOB-2"):
+    for person in ("ayda1", "BOB-2"):
         assert "Bearer" in site.begin(**ids(person)).text
         assert "6 pairs are still to be rated" in site.http.get(f"/crowd/enter/{site.room}").text
         site.work(person)
@@ -154,7 +154,7 @@ def test_people_rate_go_back_and_are_paid_once_by_lists(site: Site, home: server
     site.step(collect)
     assert not len(CampaignRecords(site.study).all_ratings)  # nobody has said that they are the platform's
     people = site.study.scratch / "people.csv"
-    people.write_text("participantId,state\nada1,done\nBOB-2,done\nghost,returned\n", encoding="utf-8")
+    people.write_text("participantId,state\nayda1,done\nBOB-2,done\nghost,returned\n", encoding="utf-8")
     site.step(lambda campaign: campaign.platform.confirm(people))
     site.step(collect)
     ratings = CampaignRecords(site.study).all_ratings
@@ -162,7 +162,7 @@ def test_people_rate_go_back_and_are_paid_once_by_lists(site: Site, home: server
     site.step(approve)
     (first,) = site.lists()
     assert sorted((row["participant"], row["dollars"], row["kind"]) for row in first) == [
-        ("BOB-2", "1.20", "reward"), ("ada1", "1.20", "reward"),
+        ("BOB-2", "1.20", "reward"), ("ayda1", "1.20", "reward"),
     ]  # fmt: skip
     (offer,) = site.platform().account.offers.values()
     site.step(lambda campaign: campaign.bonus(campaign.ledger.work()[0], 33))
@@ -174,8 +174,8 @@ def test_people_rate_go_back_and_are_paid_once_by_lists(site: Site, home: server
     with Ledger(site.study.scratch / LEDGER, site.study.name, "link", "live") as ledger:
         assert ledger.spent() == 2 * (120 + 30) + 33 + 9  # 25% of $1.20, and of $0.33 rounded up
     assert offer.places == 2
-    for file in (home.path / "crowd").iterdir():  # ids stand in the ledger and the account alone
-        assert b"ada1" not in file.read_bytes(), file
+    for file in (home.path / "crowd").iterdir():  # ids, no hexadecimal numbers, are in the ledger and the account alone
+        assert b"ayda1" not in file.read_bytes(), file
 
 
 def test_forged_shared_and_too_many_are_refused(site: Site) -> None:
@@ -183,9 +183,9 @@ def test_forged_shared_and_too_many_are_refused(site: Site) -> None:
         shown = site.enter(**ids(person, "s1"))
         assert shown.status_code == 400 and "by the link that you were given" in shown.text
     assert site.enter(PROLIFIC_PID="a" * 24, STUDY_ID="b" * 24, SESSION_ID="c" * 24).status_code == 400
-    assert site.enter(participantId="ada1").status_code == 400  # no session
-    assert "Bearer" in site.begin(**ids("ada1", "hers")).text
-    assert "Welcome back" in site.enter(**ids("ada1", "again")).text  # a second start goes on with the first
+    assert site.enter(participantId="ayda1").status_code == 400  # no session
+    assert "Bearer" in site.begin(**ids("ayda1", "hers")).text
+    assert "Welcome back" in site.enter(**ids("ayda1", "again")).text  # a second start goes on with the first
     stolen = site.begin(**ids("eve", "hers"))
     assert stolen.status_code == 403 and "somebody else" in stolen.text
     assert "Bearer" in site.begin(**ids("bob")).text
@@ -195,7 +195,7 @@ def test_forged_shared_and_too_many_are_refused(site: Site) -> None:
     assert site.begin(**ids("dora")).status_code == 403
     site.step(lambda campaign: campaign.close())
     assert site.begin(**ids("erin")).status_code == 503
-    assert "Bearer" in site.begin(**ids("ada1", "hers")).text  # who is at work may finish
+    assert "Bearer" in site.begin(**ids("ayda1", "hers")).text  # who is at work may finish
 
 
 @pytest.mark.parametrize("site", [{"preset": "mailing_list"}], indirect=True)
@@ -316,7 +316,7 @@ def test_of_two_browsers_at_once_one_begins(site: Site) -> None:
 
 
 def test_a_backup_holds_who_entered(site: Site, home: server.Home, tmp_path: Path) -> None:
-    site.begin(**ids("ada1"))
+    site.begin(**ids("ayda1"))
     packed, _ = backup(home, tmp_path)
     other = server.Home(tmp_path / "other")
     restore(other, packed)
@@ -329,10 +329,10 @@ def test_launch_opens_the_room_of_an_offered_batch_that_the_server_lost(site: Si
     before = read_rooms(home)
     lost = {room: entry for room, entry in before.items() if room != site.room}
     rooms_file(home).write_text(json.dumps({"version": 1, "rooms": lost}), encoding="utf-8")
-    assert site.enter(**ids("ada1")).status_code == 404
+    assert site.enter(**ids("ayda1")).status_code == 404
     assert site.step(lambda campaign: campaign.launch())
     assert read_rooms(home) == before
-    assert "Bearer" in site.begin(**ids("ada1")).text
+    assert "Bearer" in site.begin(**ids("ayda1")).text
 
 
 def test_two_studies_on_the_same_pairs_share_no_room(site: Site, tmp_path: Path, home: server.Home) -> None:
@@ -345,13 +345,13 @@ def test_two_studies_on_the_same_pairs_share_no_room(site: Site, tmp_path: Path,
     assert [pair.key for pair in CampaignRecords(study).pairs] == [
         pair.key for pair in CampaignRecords(site.study).pairs
     ]
-    hers = ids("ada1")
+    hers = ids("ayda1")
     for one in (site, second):
         assert "Bearer" in one.begin(**hers).text
-        one.work("ada1")
+        one.work("ayda1")
     assert "connect.example.org" in site.enter(**hers).text
     assert "second.example.org" in second.enter(**hers).text
-    site.confirm("ada1")
+    site.confirm("ayda1")
     site.step(collect)
     assert len(CampaignRecords(site.study).all_ratings) == 12
     second.step(collect)  # nobody has said that they are this one's
@@ -376,8 +376,8 @@ def test_two_studies_on_the_same_pairs_share_no_room(site: Site, tmp_path: Path,
 
 
 def test_who_gives_up_is_returned_and_their_place_is_free(site: Site, home: server.Home) -> None:
-    site.begin(**ids("ada1"))
-    site.confirm("ada1")
+    site.begin(**ids("ayda1"))
+    site.confirm("ayda1")
     site.step(lambda campaign: campaign.refresh())
     late = (datetime.now(UTC) - timedelta(hours=8)).isoformat(timespec="seconds")
     with sqlite3.connect(home.path / "crowd" / "entries.db") as book:
@@ -396,7 +396,7 @@ def test_who_gives_up_is_returned_and_their_place_is_free(site: Site, home: serv
     ("text", "says"),
     [
         ("", "is empty"),
-        ("ada1\nada2\n", "has no column 'participantId' or 'participant'"),
+        ("ayda1\nayda2\n", "has no column 'participantId' or 'participant'"),
         ("Participant\n=cmd()\n", "line 2: '=cmd()' in column 'Participant' is not a participant's id"),
         ('participantid\n"a', "cannot be read as a CSV"),
     ],
@@ -415,6 +415,6 @@ def test_a_link_that_runs_a_script_is_refused() -> None:
 
 @pytest.mark.parametrize("site", [{"preset": "generic"}], indirect=True)
 def test_links_of_any_platform_have_plain_names(site: Site) -> None:
-    assert "Bearer" in site.begin(participant="ada1", session="s1").text
-    assert site.enter(participant="ada1").status_code == 400  # each link says its session, which is one person's
+    assert "Bearer" in site.begin(participant="ayda1", session="s1").text
+    assert site.enter(participant="ayda1").status_code == 400  # each link says its session, which is one person's
     assert site.begin(participant="eve", session="s1").status_code == 403
